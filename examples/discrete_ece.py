@@ -23,7 +23,7 @@ from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.optional import require
 from howsure.core.progress import part_of
-from howsure.core.records import Direction, Record, Table
+from howsure.core.records import Direction, Record, ResultTable
 from howsure.core.rng import child
 from howsure.predictions import Distribution
 from howsure.topics.calibration import Weighting, calibration_error
@@ -99,7 +99,7 @@ class DiscreteErrors:
             if not name.endswith("_null")
         )
 
-    def table(self) -> Table:
+    def table(self) -> ResultTable:
         """One row a law: means and standard deviations over sets of data."""
         columns: dict[str, npt.NDArray[Any]] = {"law": np.array(self.laws, dtype=object)}
         for name in COLUMNS:
@@ -107,7 +107,7 @@ class DiscreteErrors:
             spread = self.values[name].std(axis=1, ddof=min(1, self.values[name].shape[1] - 1))
             columns[f"{name}_sd"] = spread
         columns["limit"] = self.limit
-        return Table(
+        return ResultTable(
             name="congruence_discrete",
             columns=columns,
             labels={

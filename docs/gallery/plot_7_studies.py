@@ -7,7 +7,7 @@ What the pages of the other studies draw, here of published and of small results
 
 import numpy as np
 
-from howsure.core.records import Curve, Direction, Record, Table
+from howsure.core.records import Curve, Direction, Record, ResultTable
 from howsure.figures import plot
 from howsure.topics.characteristic import characteristic_curve
 from howsure_studies import adaptivity, characteristic, shift
@@ -120,7 +120,7 @@ columns = {
     "standard_error": errors.std(axis=0, ddof=1) / len(SETS) ** 0.5,
     "prediction_rate": over_sets("prediction_rate", 1.0).mean(axis=0),
 }
-plot(shift.trade_figure(Table(name="averages", columns=columns), PLACES))
+plot(shift.trade_figure(ResultTable(name="averages", columns=columns), PLACES))
 
 # %%
 # Shift: coverage error against mean rank
@@ -128,7 +128,7 @@ plot(shift.trade_figure(Table(name="averages", columns=columns), PLACES))
 
 widths = over_sets("val_width", np.nan)
 ranked = {**columns, "mean_rank": (widths.argsort(axis=1).argsort(axis=1) + 1.0).mean(axis=0)}
-plot(shift.rank_scatter(Table(name="averages", columns=ranked), "val_width", PLACES))
+plot(shift.rank_scatter(ResultTable(name="averages", columns=ranked), "val_width", PLACES))
 
 # %%
 # Shift: rank by width against rank by error
@@ -140,7 +140,7 @@ both = {
     "rank_val_mae": (errors_at_home.argsort(axis=1).argsort(axis=1) + 1.0).mean(axis=0),
     "rank_val_width": ranked["mean_rank"],
 }
-plot(shift.two_ranks(Table(name="ranks", columns=both), PLACES))
+plot(shift.two_ranks(ResultTable(name="ranks", columns=both), PLACES))
 
 # %%
 # Shift: by its degree
@@ -173,4 +173,4 @@ change = {
     "relative_mae_change": np.array([0.01, 2.0, 0.5]),
     "coverage_error": np.array([0.0, 0.35, 0.1]),
 }
-plot(shift.change_figure(Table(name="changes", columns=change)))
+plot(shift.change_figure(ResultTable(name="changes", columns=change)))

@@ -19,7 +19,7 @@ from howsure.topics import (
     Layout,
     Metric,
     Question,
-    Table,
+    ResultTable,
     Topic,
     UnanswerableError,
     Words,
@@ -50,7 +50,7 @@ def _curves(evaluation: Any, confidence: float) -> list[Curve]:
     return [Curve(name="miss_depth", x=ends, y=share, model=evaluation.evalset.model)]
 
 
-def _tables(evaluation: Any) -> list[Table]:
+def _tables(evaluation: Any) -> list[ResultTable]:
     """Quantiles of the depth of the rows that were missed."""
     missed = [(coverage, depth[depth > 0]) for coverage, depth in _depths(evaluation)]
     missed = [(coverage, depth) for coverage, depth in missed if len(depth)]
@@ -64,7 +64,7 @@ def _tables(evaluation: Any) -> list[Table]:
     }
     labels = {"median": "Median depth", "highest_tenth": "A tenth lies deeper than"}
     model = evaluation.evalset.model
-    return [Table(name="miss_depths", columns=columns, labels=labels, model=model)]
+    return [ResultTable(name="miss_depths", columns=columns, labels=labels, model=model)]
 
 
 def _draft(case: Case) -> Draft:

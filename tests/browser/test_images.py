@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from extras import needs
-from howsure.core.records import Table
+from howsure.core.records import ResultTable
 from howsure.report.document import Document
 from howsure.report.images import image_table
 from howsure.report.questions import document_of
@@ -32,7 +32,7 @@ def gallery(folder: Path) -> Document:
         "prediction": np.linspace(0, 1e-9, 12),
         "cce": np.linspace(1, 0, 12),
     }
-    rows = Table(name="cce_rows", columns=columns, model="m")
+    rows = ResultTable(name="cce_rows", columns=columns, model="m")
     pictures = image_table(rows, np.array(files, dtype=object))
     return document_of(title="images", tables=[pictures, rows])
 

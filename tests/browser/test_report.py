@@ -12,7 +12,7 @@ import pytest
 
 from browser.pages import HOSTILE
 from figures import samples
-from howsure.core.records import Record, Table
+from howsure.core.records import Record, ResultTable
 from howsure.report.document import Document, GlossaryEntry, VerdictLine
 from howsure.report.questions import document_of
 
@@ -136,7 +136,9 @@ def test_tables_sort_by_keyboard(opened: Open) -> None:
 
 def test_missing_numbers_stay_last_both_ways(opened: Open) -> None:
     values = np.array([3.0, np.nan, 1.0, 2.0])
-    page, _ = opened(document_of(title="t", tables=[Table(name="map", columns={"value": values})]))
+    page, _ = opened(
+        document_of(title="t", tables=[ResultTable(name="map", columns={"value": values})])
+    )
     unfold(page)
     table = table_named(page, "Map")
     for wanted in (["1", "2", "3", "–"], ["3", "2", "1", "–"]):
@@ -455,7 +457,7 @@ def hostile_content(text: str = HOSTILE) -> Document:
             )
         ),
         tables=(
-            Table(name=text, columns={text: np.array([text] * 20, dtype=object)}, notes=text),
+            ResultTable(name=text, columns={text: np.array([text] * 20, dtype=object)}, notes=text),
             samples.groups(3, model=text, names=[text, text, "c"]),
             samples.models(text, "b"),
             samples.worst_rows(column=text, value=text),

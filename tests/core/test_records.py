@@ -10,7 +10,7 @@ import pickle
 import numpy as np
 import pytest
 
-from howsure.core.records import Curve, Direction, Notion, Record, Table
+from howsure.core.records import Curve, Direction, Notion, Record, ResultTable
 
 
 def test_a_record_becomes_plain_values() -> None:
@@ -32,7 +32,7 @@ def test_results_are_frozen_and_travel() -> None:
     for made in (
         Record(metric="mae", value=1.0),
         Curve(name="c", x=line, y=line),
-        Table(name="t", columns={"a": line}),
+        ResultTable(name="t", columns={"a": line}),
     ):
         with pytest.raises(dataclasses.FrozenInstanceError):
             made.model = "other"  # type: ignore[misc]
@@ -48,5 +48,5 @@ def test_a_curve_carries_further_numbers_of_its_points() -> None:
 
 
 def test_a_table_knows_its_length() -> None:
-    assert len(Table(name="t", columns={"a": np.arange(3)})) == 3
-    assert len(Table(name="t", columns={})) == 0
+    assert len(ResultTable(name="t", columns={"a": np.arange(3)})) == 3
+    assert len(ResultTable(name="t", columns={})) == 0

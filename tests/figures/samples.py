@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from howsure.core.arrays import FloatArray
-from howsure.core.records import Curve, Direction, Notion, Record, Table
+from howsure.core.records import Curve, Direction, Notion, Record, ResultTable
 from howsure.engine.finding import State
 from howsure.report.document import Document, GlossaryEntry, VerdictLine
 from howsure.report.questions import STEP, document_of
@@ -118,7 +118,7 @@ def rolling(model: str = "") -> Curve:
     )
 
 
-def characteristic(model: str = "") -> tuple[Curve, Curve, Table]:
+def characteristic(model: str = "") -> tuple[Curve, Curve, ResultTable]:
     """A characteristics curve with a long tail, the constant band's, and three marks."""
     rng = np.random.default_rng(1)
     x = np.concatenate([[0.0], np.sort(rng.exponential(1.0, 400) ** 1.3)])
@@ -136,7 +136,7 @@ def characteristic(model: str = "") -> tuple[Curve, Curve, Table]:
     other = Curve(name="characteristic_constant", x=1.1 * x, y=y, step=True, model=model)
     names = ["as predicted", "miss rate 0.1", "least interval score at 0.9"]
     rows = [300, 360, 362]
-    marks = Table(
+    marks = ResultTable(
         name="characteristic_points",
         columns={
             "point": np.array(names, dtype=object),
@@ -180,7 +180,7 @@ def deficit(model: str = "") -> tuple[Curve, Curve, Curve]:
     return curve, constant, isocost
 
 
-def congruence(model: str = "", count: int = 150) -> tuple[Table, Table, Table]:
+def congruence(model: str = "", count: int = 150) -> tuple[ResultTable, ResultTable, ResultTable]:
     """A map of rows, the rows at its ends, and the leaves of a tree."""
     rng = np.random.default_rng(8)
     first, second = rng.normal(size=(2, count))
@@ -189,7 +189,7 @@ def congruence(model: str = "", count: int = 150) -> tuple[Table, Table, Table]:
     order = np.argsort(-cce)
     ends = np.r_[order[:4], order[-4:]]
     return (
-        Table(
+        ResultTable(
             name="cce_map",
             columns={
                 "row": named,
@@ -203,7 +203,7 @@ def congruence(model: str = "", count: int = 150) -> tuple[Table, Table, Table]:
             model=model,
             notes="The p-values are pointwise.",
         ),
-        Table(
+        ResultTable(
             name="cce_rows",
             columns={
                 "kind": np.array(["worst"] * 4 + ["best"] * 4, dtype=object),
@@ -213,7 +213,7 @@ def congruence(model: str = "", count: int = 150) -> tuple[Table, Table, Table]:
             },
             model=model,
         ),
-        Table(
+        ResultTable(
             name="cce_tree",
             columns={
                 "where": np.array(
@@ -232,7 +232,7 @@ def congruence(model: str = "", count: int = 150) -> tuple[Table, Table, Table]:
     )
 
 
-def groups(count: int = 9, model: str = "", names: list[str] | None = None) -> Table:
+def groups(count: int = 9, model: str = "", names: list[str] | None = None) -> ResultTable:
     """Coverage by group, two of them let down."""
     rng = np.random.default_rng(count)
     n = rng.integers(200, 3000, count).astype(float)
@@ -241,7 +241,7 @@ def groups(count: int = 9, model: str = "", names: list[str] | None = None) -> T
     half = 2.5 * np.sqrt(cover * (1 - cover) / n)
     known = ["North", "South", "East", "West", "Upper Midlands", "Isles", "Coast", "Hills", "City"]
     labels = names or [known[i] if i < 9 else f"District {i}" for i in range(count)]
-    return Table(
+    return ResultTable(
         name="groups",
         columns={
             "grouping": np.array(["region"] * count, dtype=object),
@@ -259,10 +259,10 @@ def groups(count: int = 9, model: str = "", names: list[str] | None = None) -> T
     )
 
 
-def coverage(model: str = "", levels: tuple[float, ...] = (0.9,)) -> Table:
+def coverage(model: str = "", levels: tuple[float, ...] = (0.9,)) -> ResultTable:
     """Coverage of all rows at some nominal coverages, each a little short."""
     nominal = np.array(levels)
-    return Table(
+    return ResultTable(
         name="coverage",
         columns={
             "n": np.full(len(levels), 2000.0),
@@ -276,7 +276,7 @@ def coverage(model: str = "", levels: tuple[float, ...] = (0.9,)) -> Table:
     )
 
 
-def interval_rows(model: str = "", scale: float = 1.0, **more: object) -> Table:
+def interval_rows(model: str = "", scale: float = 1.0, **more: object) -> ResultTable:
     """Twenty rows about predictions of very different size, every fifth outside."""
     point = 1000.0 * np.arange(20)
     half = scale * np.linspace(1.0, 3.0, 20)
@@ -290,12 +290,12 @@ def interval_rows(model: str = "", scale: float = 1.0, **more: object) -> Table:
         "covered": np.where(off > half, "no", "yes").astype(object),
         "nominal": np.full(20, 0.9),
     }
-    return Table(name="intervals", columns={**columns, **more}, model=model)
+    return ResultTable(name="intervals", columns={**columns, **more}, model=model)
 
 
-def models(a: str = "boosted trees", b: str = "linear") -> Table:
+def models(a: str = "boosted trees", b: str = "linear") -> ResultTable:
     """Paired differences in four measures."""
-    return Table(
+    return ResultTable(
         name="models",
         columns={
             "metric": np.array(["crps", "interval_score", "mae", "bias"], dtype=object),
@@ -311,10 +311,10 @@ def models(a: str = "boosted trees", b: str = "linear") -> Table:
     )
 
 
-def worst_rows(count: int = 12, column: str = "station", value: str = "Aberdeen") -> Table:
+def worst_rows(count: int = 12, column: str = "station", value: str = "Aberdeen") -> ResultTable:
     """Rows that the model was most wrong about."""
     rng = np.random.default_rng(3)
-    return Table(
+    return ResultTable(
         name="worst_rows",
         columns={
             "row": np.arange(count) * 37 + 5,
@@ -556,7 +556,7 @@ def several_models(names: tuple[str, ...] = ("boosted trees", "linear", "deep"))
     return replace(made, glossary=glossary())
 
 
-def drawn_apart() -> tuple[Table, ...]:
+def drawn_apart() -> tuple[ResultTable, ...]:
     """Tables of two models whose figures show rows: y beside intervals, coverage in groups."""
     return tuple(
         table
@@ -565,7 +565,7 @@ def drawn_apart() -> tuple[Table, ...]:
     )
 
 
-def hostile_congruence(text: str) -> tuple[Table, ...]:
+def hostile_congruence(text: str) -> tuple[ResultTable, ...]:
     """Tables of congruence in which every text is hostile."""
     whole, ends, tree = congruence(text, count=12)
     names = np.array([f"{text} {place}" for place in range(12)], dtype=object)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from figures import samples
 from generated import examples
 from howsure.core.errors import InputError
-from howsure.core.records import Curve, Table
+from howsure.core.records import Curve, ResultTable
 from howsure.engine.metric import MISS_RANGE
 from howsure.figures import Figure, Layer, Mark, figures_of, plot
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, sample_points
@@ -21,10 +21,10 @@ from howsure.figures.palette import SERIES_LIMIT
 from howsure.figures.tables import DIFFER
 
 
-def only(*items: Curve | Table) -> Figure:
+def only(*items: Curve | ResultTable) -> Figure:
     """The one figure of these items."""
     curves = [item for item in items if isinstance(item, Curve)]
-    figures = figures_of(curves, [item for item in items if isinstance(item, Table)])
+    figures = figures_of(curves, [item for item in items if isinstance(item, ResultTable)])
     assert len(figures) == 1
     return figures[0]
 
@@ -249,7 +249,7 @@ def test_points_of_one_kind_share_a_shape(names: list[str], told: list[str]) -> 
     curve, _, _ = samples.characteristic()
     place = np.linspace(0.1, 0.9, len(names))
     columns = {"point": np.array(names, dtype=object), "bandwidth": place, "miss_rate": place}
-    figure = only(curve, Table(name="characteristic_points", columns=columns))
+    figure = only(curve, ResultTable(name="characteristic_points", columns=columns))
     assert [layer.series for layer in layers(figure, Mark.POINTS)] == told
     assert sum(len(layer.labels) for layer in layers(figure, Mark.POINTS)) == len(names)
 
@@ -259,7 +259,9 @@ def test_points_without_a_place_are_left_out() -> None:
     marks.columns["bandwidth"][1] = math.nan
     shown = [layer.series for layer in layers(only(curve, marks), Mark.POINTS)]
     assert shown == ["as predicted", "least interval score at 0.9"]
-    bare = Table(name="characteristic_points", columns={"point": np.array(["a"], dtype=object)})
+    bare = ResultTable(
+        name="characteristic_points", columns={"point": np.array(["a"], dtype=object)}
+    )
     assert not layers(only(curve, bare), Mark.POINTS)
 
 
@@ -333,7 +335,7 @@ def test_milliseconds_are_drawn_at_the_same_times_as_seconds() -> None:
 def test_a_difference_favours_the_better_model(
     difference: float, direction: str, favoured: str
 ) -> None:
-    table = Table(
+    table = ResultTable(
         name="models",
         columns={
             "metric": np.array(["crps"], dtype=object),
@@ -427,14 +429,14 @@ def test_the_model_is_named_where_there_are_several() -> None:
 
 def test_other_tables_and_tables_without_the_columns_make_no_figure() -> None:
     bare = {"group": np.array(["a"], dtype=object)}
-    assert figures_of(tables=[samples.worst_rows(), Table(name="groups", columns=bare)]) == ()
-    assert figures_of(tables=[Table(name="models", columns=bare)]) == ()
+    assert figures_of(tables=[samples.worst_rows(), ResultTable(name="groups", columns=bare)]) == ()
+    assert figures_of(tables=[ResultTable(name="models", columns=bare)]) == ()
 
 
 def test_what_is_no_curve_is_refused() -> None:
     with pytest.raises(InputError, match="curves must be Curve objects, got int"):
         figures_of([1])
-    with pytest.raises(InputError, match="tables must be Table objects, got str"):
+    with pytest.raises(InputError, match="tables must be ResultTable objects, got str"):
         figures_of(tables=["groups"])
     with pytest.raises(InputError, match=r"must make one figure, got 0 \(none\)"):
         plot(samples.worst_rows())
@@ -469,7 +471,7 @@ def test_more_than_two_models_are_compared_by_one_score() -> None:
         name: np.concatenate([table.columns[name] for table in pairs]) for name in pairs[0].columns
     }
     columns["coverage"] = np.where(columns["metric"] == "interval_score", 0.9, math.nan)
-    figure = only(Table(name="models", columns=columns))
+    figure = only(ResultTable(name="models", columns=columns))
     assert figure.title == "Paired differences in CRPS"
     assert figure.y.categories == ("a − b", "a − c", "b − c")
     assert figure.x.title == "Difference"
@@ -478,7 +480,8 @@ def test_more_than_two_models_are_compared_by_one_score() -> None:
     rest = columns["metric"] != "crps"
     columns = {name: column[rest] for name, column in columns.items()}
     assert (
-        only(Table(name="models", columns=columns)).title == "Paired differences in interval score"
+        only(ResultTable(name="models", columns=columns)).title
+        == "Paired differences in interval score"
     )
 
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from figures import samples
-from howsure.core.records import Curve, Table
+from howsure.core.records import Curve, ResultTable
 from howsure.figures import Figure, Layer, Mark, figures_of, to_vega
 from howsure.figures.figure import HIGHLIGHT, REFERENCE
 from howsure.figures.groups import MAX_GROUPS
 from howsure.figures.palette import SERIES_LIMIT
 
 
-def only(*tables: Table) -> Figure:
+def only(*tables: ResultTable) -> Figure:
     """The one figure of these tables."""
     (figure,) = figures_of(tables=tables)
     return figure
@@ -197,6 +197,8 @@ def test_models_of_a_single_curve_are_dodged_where_vega_draws_them() -> None:
 
 def test_a_table_without_rows_makes_no_figure() -> None:
     empty = {name: column[:0] for name, column in samples.groups().columns.items()}
-    assert figures_of(tables=[Table(name="groups", columns=empty)]) == ()
+    assert figures_of(tables=[ResultTable(name="groups", columns=empty)]) == ()
     curve = Curve(name="other", x=np.arange(2.0), y=np.arange(2.0))
-    assert [f.name for f in figures_of([curve], [Table(name="coverage", columns={})])] == ["other"]
+    assert [f.name for f in figures_of([curve], [ResultTable(name="coverage", columns={})])] == [
+        "other"
+    ]

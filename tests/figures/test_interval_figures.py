@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from figures.samples import interval_rows as rows
-from howsure.core.records import Table
+from howsure.core.records import ResultTable
 from howsure.figures import Figure, Layer, Mark, figures_of
 from howsure.figures.figure import HIGHLIGHT
 from howsure.figures.rows import INSIDE, OUTSIDE
 
 
-def only(*tables: Table) -> Figure:
+def only(*tables: ResultTable) -> Figure:
     """The one figure of these tables."""
     (figure,) = figures_of(tables=tables)
     return figure
@@ -94,7 +94,7 @@ def test_unbounded_ends_reach_the_edge() -> None:
 
 
 def test_one_row_and_points_without_spread_have_a_range() -> None:
-    one = Table(
+    one = ResultTable(
         name="intervals",
         columns={name: column[:1] for name, column in rows().columns.items()},
     )
@@ -105,4 +105,4 @@ def test_one_row_and_points_without_spread_have_a_range() -> None:
 
 
 def test_a_table_without_its_columns_makes_no_figure() -> None:
-    assert figures_of(tables=[Table(name="intervals", columns={"y": np.arange(3.0)})]) == ()
+    assert figures_of(tables=[ResultTable(name="intervals", columns={"y": np.arange(3.0)})]) == ()

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from figures import samples
 from generated import examples
-from howsure.core.records import Table
+from howsure.core.records import ResultTable
 from howsure.figures import Figure, Layer, figures_of
 from howsure.figures.rows import MAX_POINTS_OF_MAP, class_edges
 
 
-def maps(*tables: Table) -> list[tuple[Figure, Layer]]:
+def maps(*tables: ResultTable) -> list[tuple[Figure, Layer]]:
     """Figures of maps, with the only layer of each."""
     found = []
     for figure in figures_of(tables=tables):
@@ -72,12 +72,12 @@ def test_rows_without_a_place_or_a_colour_are_left_out() -> None:
     table.columns["second"][:] = math.nan
     assert maps(table) == []
     words = np.array(["a"], dtype=object)
-    assert maps(Table(name="cce_map", columns={"first": words, "cce": np.ones(1)})) == []
+    assert maps(ResultTable(name="cce_map", columns={"first": words, "cce": np.ones(1)})) == []
 
 
 def test_a_map_without_names_and_references_is_drawn_all_the_same() -> None:
     columns = {name: np.arange(3.0) for name in ("first", "second", "cce")}
-    ((figure, layer),) = maps(Table(name="cce_map", columns=columns))
+    ((figure, layer),) = maps(ResultTable(name="cce_map", columns=columns))
     assert layer.labels == ()
     assert list(layer.hover) == ["CCE"]
     assert figure.notes == ()

@@ -11,7 +11,7 @@ import pytest
 import howsure
 from howsure.core.errors import HowsureError, InputError, strict
 from howsure.core.labels import Categories
-from howsure.core.records import Curve, Table
+from howsure.core.records import Curve, ResultTable
 from howsure.core.rng import child
 from howsure.engine.measure import curves_of, evaluate, tables_of
 from howsure.figures import Figure, figures_of, plot, to_vega
@@ -35,7 +35,7 @@ def model(name: str, sd: float = 1.0, knows: float = 1.0, **more: object) -> Eva
 
 def drawn(*models: EvalSet, slow: tuple[str, ...] = ()) -> dict[str, Figure]:
     curves: list[Curve] = []
-    tables: list[Table] = []
+    tables: list[ResultTable] = []
     for each in models:
         found = evaluate(each, metrics=["crps_skill"], slow=slow)
         curves += curves_of(found)
@@ -89,7 +89,7 @@ def test_parts_without_an_interval_are_drawn_all_the_same() -> None:
     found = evaluate(model("narrow", sd=0.3), metrics=["crps_skill"])
     (table,) = (each for each in tables_of(found) if each.name == "score_parts")
     bare = {name: np.full(1, np.nan) for name in ("mcb_lower", "mcb_upper")}
-    table = Table(name=table.name, columns={**table.columns, **bare}, model="narrow")
+    table = ResultTable(name=table.name, columns={**table.columns, **bare}, model="narrow")
     (figure,) = (each for each in figures_of((), [table]) if each.name == "score_parts")
     assert re.search(r"DSC [\d.]+ \(.+\) \+ MCB [\d.]+\.$", figure.finding)
 
@@ -133,7 +133,7 @@ def test_skill_of_groups_of_thirty_rows_and_more(two: dict[str, Figure]) -> None
         assert table.columns["n"][place] == len(rows)
 
 
-def skill_tables(held: EvalSet) -> list[Table]:
+def skill_tables(held: EvalSet) -> list[ResultTable]:
     found = evaluate(held, metrics=["crps_skill"])
     return [table for table in tables_of(found) if table.name == "skill_by_group"]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from figures import samples
-from howsure.core.records import Curve, Table
+from howsure.core.records import Curve, ResultTable
 from howsure.figures import Axis, Figure, Layer, Mark, figures_of
 from howsure.figures.figure import REFERENCE
 from howsure.figures.layouts import companions, layouts
@@ -31,11 +31,11 @@ def curve(name: str, **more: object) -> Curve:
     return Curve(name=name, x=x, y=x + bump, reference=x, model="m", **more)  # type: ignore[arg-type]
 
 
-def only(*items: Curve | Table) -> str:
+def only(*items: Curve | ResultTable) -> str:
     """What the one figure of some curves and tables says."""
     (figure,) = figures_of(
         [item for item in items if isinstance(item, Curve)],
-        [item for item in items if isinstance(item, Table)],
+        [item for item in items if isinstance(item, ResultTable)],
     )
     return describe_figure(figure)
 

@@ -11,7 +11,7 @@ import pytest
 from scipy import signal, stats
 
 import howsure
-from howsure.core.records import Table
+from howsure.core.records import ResultTable
 from howsure.core.rng import child
 from howsure.engine.finding import Standing
 from howsure.engine.measure import Evaluation, evaluate
@@ -62,7 +62,7 @@ def stood(*predictions: Prediction | None, **known: Any) -> Standing:
     return found
 
 
-def won(table: Table) -> dict[str, str]:
+def won(table: ResultTable) -> dict[str, str]:
     """Which of two models is better by each score; "" where it does not tell them apart."""
     found = {}
     for row in range(len(table)):
@@ -74,7 +74,7 @@ def won(table: Table) -> dict[str, str]:
     return found
 
 
-def told(table: Table, metric: str) -> list[str]:
+def told(table: ResultTable, metric: str) -> list[str]:
     return [str(note) for note in table.columns["note"][table.columns["metric"] == metric]]
 
 

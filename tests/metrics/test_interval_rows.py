@@ -9,13 +9,13 @@ import pytest
 from scipy import stats
 
 from howsure.core.arrays import FloatArray
-from howsure.core.records import Table
+from howsure.core.records import ResultTable
 from howsure.engine.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Quantiles, Samples
 from howsure.topics.interval_rows import MAX_ROWS_SHOWN, interval_tables
 
 
-def made(*evalsets: EvalSet, **choices: Any) -> list[Table]:
+def made(*evalsets: EvalSet, **choices: Any) -> list[ResultTable]:
     """The tables of these sets, none of which lacks one."""
     tables, reasons = interval_tables([evaluate(held, **choices) for held in evalsets])
     assert not reasons
@@ -37,7 +37,7 @@ def some(n: int = 900, **more: Any) -> EvalSet:
     )
 
 
-def same(first: Table, second: Table) -> None:
+def same(first: ResultTable, second: ResultTable) -> None:
     """Both hold the same rows in the same order."""
     assert list(first.columns) == list(second.columns)
     for name, column in first.columns.items():

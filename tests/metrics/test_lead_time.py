@@ -12,7 +12,7 @@ import pytest
 from scipy import signal, stats
 
 import howsure
-from howsure.core.records import Curve, Record, Table
+from howsure.core.records import Curve, Record, ResultTable
 from howsure.core.rng import child
 from howsure.core.weights import Weights
 from howsure.engine.measure import curves_of, evaluate, tables_of
@@ -269,7 +269,7 @@ def test_copies_count_as_rows_of_a_cell_and_important_rows_as_kish_has_it() -> N
     np.testing.assert_allclose(table.columns["n"], [160.0] * 4)  # (Σw)²/Σw² of 100 ones and threes
 
 
-def lead_tables(held: EvalSet) -> list[Table]:
+def lead_tables(held: EvalSet) -> list[ResultTable]:
     found = evaluate(held, metrics=["empirical_coverage"])
     return [table for table in tables_of(found) if table.name == "lead_times"]
 

@@ -10,7 +10,7 @@ import pytest
 
 from howsure import assess
 from howsure.core.errors import DegenerateError, InputError
-from howsure.core.records import Record, Table
+from howsure.core.records import Record, ResultTable
 from howsure.core.rng import child
 from howsure.engine.measure import evaluate, tables_of
 from howsure.metrics import (
@@ -98,7 +98,7 @@ def known(held: EvalSet) -> dict[str, Record]:
     return {r.metric: r for r in evaluate(held, metrics=["relative_score", "rmsse"]).records}
 
 
-def series_table(held: EvalSet) -> Table:
+def series_table(held: EvalSet) -> ResultTable:
     found = evaluate(held, metrics=["empirical_coverage"])
     return next(table for table in tables_of(found) if table.name == "series")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from figures import samples
-from howsure.core.records import Notion, Record, Table
+from howsure.core.records import Notion, Record, ResultTable
 from howsure.report import grids
 from howsure.report.document import (
     Cell,
@@ -233,9 +233,9 @@ def test_groups_are_listed_worst_first_and_other_tables_as_given() -> None:
 
 def test_names_of_the_inputs_columns_are_kept_as_they_are() -> None:
     columns = {"x_1": np.array([1.0]), "mean_width": np.array([1.0]), "p_value": np.array([0.5])}
-    told = [c.title for c in table_grid(Table(name="worst_rows", columns=columns)).columns]
+    told = [c.title for c in table_grid(ResultTable(name="worst_rows", columns=columns)).columns]
     assert told == ["x_1", "mean_width", "p_value"]
-    own = Table(name="map", columns=columns, labels={"x_1": "the first"})
+    own = ResultTable(name="map", columns=columns, labels={"x_1": "the first"})
     assert [c.title for c in table_grid(own).columns] == ["the first", "Mean width", "p-value"]
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import howsure
 from extras import needs
-from howsure.core.records import Table
+from howsure.core.records import ResultTable
 from howsure.core.rng import child
 from howsure.report.images import SIDE, galleries, image_table, missing_images, thumbnail
 from howsure.report.questions import document_of
@@ -110,12 +110,12 @@ class TestThumbnail:
         assert "unreadable" in problem
 
 
-def rows(count: int = 20) -> Table:
+def rows(count: int = 20) -> ResultTable:
     half = count // 2
     kinds = np.array(["worst"] * half + ["best"] * half, dtype=object)
     columns = {"kind": kinds, "row": np.arange(count) + 100, "cce": np.linspace(1, 0, count)}
     columns |= {"y": np.arange(count) * 1.5, "prediction": np.ones(count), "x": np.ones(count)}
-    return Table(name="cce_rows", columns=columns, model="m")
+    return ResultTable(name="cce_rows", columns=columns, model="m")
 
 
 class TestGallery:
@@ -146,7 +146,7 @@ class TestGallery:
         table = image_table(rows(), np.array(["/n"] * 20, dtype=object))
         columns = dict(table.columns)
         columns["thumbnail"] = np.array([uri] * 12, dtype=object)
-        shown = document_of(title="t", tables=(Table(name="cce_images", columns=columns),))
+        shown = document_of(title="t", tables=(ResultTable(name="cce_images", columns=columns),))
         page = shown.to_html()
         assert uri not in page
         assert "<img" not in page

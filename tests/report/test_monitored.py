@@ -13,7 +13,7 @@ from scipy import stats
 import oracles.congruence as oracle
 from extras import needs
 from howsure.core.errors import InputError
-from howsure.core.records import Table
+from howsure.core.records import ResultTable
 from howsure.core.rng import child
 from howsure.figures import Layer, Mark, Shades, to_vega
 from howsure.figures.figure import Figure
@@ -30,7 +30,7 @@ from howsure.topics.congruence.view import CongruenceOptions
 PUBLISHED = CongruenceOptions(bandwidth=1.0, regularization=0.1, draws=1)
 
 
-def score(monitor: Monitor, features: Any = None, *, embedding: Any = None) -> Table:
+def score(monitor: Monitor, features: Any = None, *, embedding: Any = None) -> ResultTable:
     judged = monitor.judge(features, embedding)
     return scored(monitor, judged, np.arange(len(judged.grid)))
 

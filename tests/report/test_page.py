@@ -19,7 +19,7 @@ import pytest
 
 from extras import needs
 from figures import samples
-from howsure.core.records import Direction, Record, Table
+from howsure.core.records import Direction, Record, ResultTable
 from howsure.figures import figures_of
 from howsure.figures.telling import describe_figure
 from howsure.report.document import Document, GlossaryEntry, Section, VerdictLine, slug
@@ -188,7 +188,7 @@ def test_tables_of_one_name_are_told_apart_when_read_aloud() -> None:
     sections = (Section(title="a", grids=(grid,)), Section(title="b", grids=(grid,)))
     made = Document(title="t", opening=Section(title=""), sections=sections).to_html()
     named = [g["aria-label"] for g in Elements(made).all("div") if g.get("role") == "region"]
-    assert named == [f"Table: {grid.title}", f"Table: {grid.title} (2)"]
+    assert named == [f"ResultTable: {grid.title}", f"ResultTable: {grid.title} (2)"]
 
 
 def test_there_is_one_drawing_a_figure(page: str) -> None:
@@ -245,7 +245,7 @@ def test_the_page_is_small_and_the_same_every_time(page: str) -> None:
 
 def hostile_content(text: str = HOSTILE) -> Document:
     """A report in which every text is hostile."""
-    table = Table(
+    table = ResultTable(
         name=text,
         columns={text: np.array([text, text], dtype=object), "n": np.array([1.0, 2.0])},
         labels={"n": text},

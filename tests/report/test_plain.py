@@ -19,7 +19,7 @@ from markdown_it import MarkdownIt
 
 from figures import samples
 from generated import examples
-from howsure.core.records import Curve, Record, Table
+from howsure.core.records import Curve, Record, ResultTable
 from howsure.report.document import Document, VerdictLine
 from howsure.report.grids import MAX_ROWS
 from howsure.report.plain import FORMAT, escape, to_csv, to_json, to_markdown
@@ -65,7 +65,7 @@ def test_json_writes_what_is_missing_and_what_is_infinite() -> None:
         records=(Record(metric="a", value=math.nan, upper=math.inf, options={"k": math.nan}),),
         curves=(Curve(name="c", x=np.array([0.0, 1.0]), y=np.array([math.nan, -math.inf])),),
         tables=(
-            Table(
+            ResultTable(
                 name="t",
                 columns={
                     "f": np.array([math.nan, math.inf, 1.5], dtype=np.float32),

@@ -13,7 +13,7 @@ from scipy.stats import betabinom
 from howsure.core import formats
 from howsure.core.arrays import FloatArray
 from howsure.core.convert import Checked, Count, Fraction, plain
-from howsure.core.records import Direction, Record, Table
+from howsure.core.records import Direction, Record, ResultTable
 from howsure.core.rng import child
 from howsure.figures import Axis, Figure, Layer, Mark
 from howsure.figures.figure import REFERENCE
@@ -122,7 +122,7 @@ class CoverageScatter(Study):
             width[repeat] = np.mean(upper - lower)
         columns = {"empirical_coverage": covered, "width": width}
         return TrialOutput(
-            records=Table(name="records", columns=columns),
+            records=ResultTable(name="records", columns=columns),
             keys={**trial.labels, "seed": told["seed"]},
         )
 

@@ -26,7 +26,7 @@ from howsure.cli.terminal import Console, say_written
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
 from howsure.core.progress import part_of, report_progress, subscribe
-from howsure.core.records import Table
+from howsure.core.records import ResultTable
 from howsure.inputs import Loaded, Unlabelled, load_unlabelled, write_table
 from howsure.inputs.files import table_form
 from howsure.inputs.new import load_bare
@@ -166,7 +166,7 @@ def _name(reference: Path, loaded: Loaded) -> str:
     return f"{reference.name}{f' ({loaded.facts[SAMPLE]})' if loaded.totals else ''}"
 
 
-def _worst(scored: Monitored, new: Unlabelled) -> Iterator[Table]:
+def _worst(scored: Monitored, new: Unlabelled) -> Iterator[ResultTable]:
     """The rows farthest outside the reference, and the flagged rows of the highest CCE."""
     inputs = {**new.features, **new.texts}
     for table in scored.report.tables:
@@ -182,7 +182,7 @@ def _worst(scored: Monitored, new: Unlabelled) -> Iterator[Table]:
     yield _with(flagged_rows, ("row", "cce", "perfect", "p_value", "near_p_value", *inputs))
 
 
-def _with(table: Table, names: Sequence[str]) -> Table:
+def _with(table: ResultTable, names: Sequence[str]) -> ResultTable:
     """The columns of a table that a terminal has room for."""
     columns = {name: table.columns[name] for name in names if name in table.columns}
     return replace(table, columns=columns, model="")

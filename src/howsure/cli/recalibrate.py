@@ -23,7 +23,7 @@ from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
 from howsure.core.formats import level
 from howsure.core.progress import subscribe
-from howsure.core.records import Direction, Table
+from howsure.core.records import Direction, ResultTable
 from howsure.core.registry import unknown
 from howsure.core.threads import one_thread
 from howsure.engine.catalogue import catalogue
@@ -308,7 +308,7 @@ def _suits(way: str, evalset: EvalSet) -> bool:
     return method_of(_kind(evalset), way) is not None
 
 
-def _grid(table: Table) -> Grid:
+def _grid(table: ResultTable) -> Grid:
     """A row a measure, a column a way; the best of a row is marked."""
     ways = list(table.columns)[_COLUMNS_BEFORE_WAYS:]
     rows = tuple(
@@ -321,7 +321,7 @@ def _grid(table: Table) -> Grid:
     return Grid.of(table.name.capitalize(), [Column("Measure"), *columns], rows, notes)
 
 
-def _row(table: Table, row: int, ways: Sequence[str]) -> tuple[Cell, ...]:
+def _row(table: ResultTable, row: int, ways: Sequence[str]) -> tuple[Cell, ...]:
     """A measure of every way; as it is called, with its coverage."""
     values = {way: float(table.columns[way][row]) for way in ways}
     perfect, at = (float(table.columns[name][row]) for name in ("perfect", "coverage"))
@@ -349,7 +349,7 @@ def _best(values: Sequence[float], direction: Direction, perfect: float) -> floa
     return math.nan
 
 
-def _write(tables: Sequence[Table], grids: Sequence[Grid], output: Path) -> None:
+def _write(tables: Sequence[ResultTable], grids: Sequence[Grid], output: Path) -> None:
     ending = comparison_form(output)
     if ending == ".csv":
         write_table(_together(tables), output)
@@ -365,7 +365,7 @@ def _write(tables: Sequence[Table], grids: Sequence[Grid], output: Path) -> None
     ).save(output)
 
 
-def _together(tables: Sequence[Table]) -> dict[str, AnyArray]:
+def _together(tables: Sequence[ResultTable]) -> dict[str, AnyArray]:
     """One table of all, with a column ``belief``: the kind of prediction that a method is for."""
     names = dict.fromkeys(name for table in tables for name in table.columns)
     found: dict[str, AnyArray] = {}

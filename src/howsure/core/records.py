@@ -1,4 +1,4 @@
-"""What every measure returns, a `Record`, a `Curve` or a `Table`, and how a curve is drawn.
+"""What every measure returns, a `Record`, a `Curve` or a `ResultTable`, and how a curve is drawn.
 
 A report is drawn from these three alone, and a store keeps them.
 """
@@ -199,7 +199,7 @@ class Curve:
 
 
 @frozen(kw_only=True, eq=False)
-class Table:
+class ResultTable:
     """A small table: the worst rows, groups with their tests, a map.
 
     Attributes
@@ -338,7 +338,7 @@ class TableLayout:
 
     title: str = ""
     listed: bool = True
-    ranks: Callable[[Table], FloatArray] | None = None
+    ranks: Callable[[ResultTable], FloatArray] | None = None
     columns: Mapping[str, str] | None = None
     figure: TableFigure = ""
     curve: str = ""

@@ -15,7 +15,7 @@ from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import UnanswerableError, attempt
 from howsure.core.formats import roughly
-from howsure.core.records import Curve, Key, Record, Table, TableLayout
+from howsure.core.records import Curve, Key, Record, ResultTable, TableLayout
 from howsure.core.times import Chronology
 from howsure.engine.catalogue import catalogue, metric_named, topics
 from howsure.engine.metric import (
@@ -325,7 +325,7 @@ def curves_of(evaluation: Evaluation, *, confidence: float = 0.95) -> tuple[Curv
     return _attempt_each(evaluation, "curves", confidence)
 
 
-def tables_of(evaluation: Evaluation) -> tuple[Table, ...]:
+def tables_of(evaluation: Evaluation) -> tuple[ResultTable, ...]:
     """Every small table of the topics that were evaluated."""
     return _attempt_each(evaluation, "tables")
 
@@ -340,7 +340,7 @@ def _attempt_each(evaluation: Evaluation, kind: str, *more: float) -> tuple[Any,
     return tuple(items)
 
 
-def worst_rows(evaluation: Evaluation) -> Table | None:
+def worst_rows(evaluation: Evaluation) -> ResultTable | None:
     """The rows that the predictions describe worst, with what is known of them."""
     ranked_by = ("interval_score", "crps", "mae", "miss_rate")
     ranked = [key for name in ranked_by for key in evaluation.scores if key.metric == name]
@@ -362,7 +362,7 @@ def worst_rows(evaluation: Evaluation) -> Table | None:
         columns.setdefault(label, group.labels[group.codes[rows]])
     for label, feature in evalset.features.items():
         columns.setdefault(label, feature[rows])
-    return Table(
+    return ResultTable(
         name="worst_rows",
         columns=columns,
         model=evalset.model,

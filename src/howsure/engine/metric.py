@@ -16,7 +16,7 @@ from howsure.core.arrays import FloatArray, as_vector
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.formats import level
-from howsure.core.records import Curve, Direction, Notion, Table
+from howsure.core.records import Curve, Direction, Notion, ResultTable
 from howsure.stats.estimate import Estimate
 from howsure.stats.moments import Joint
 
@@ -308,7 +308,7 @@ class Topic:
     entries: tuple[Metric, ...]
     arrays: tuple[Array, ...] = ()
     curves: tuple[Callable[[Evaluation, float], list[Curve]], ...] = ()
-    tables: tuple[Callable[[Evaluation], list[Table]], ...] = ()
+    tables: tuple[Callable[[Evaluation], list[ResultTable]], ...] = ()
     sums: Mapping[str, Sums] = field(default_factory=lambda: MappingProxyType({}))
     compared: Callable[..., Iterable[tuple[tuple[int, int], dict[str, Any]]]] | None = None
     findings: tuple[FindingQuestion, ...] = ()

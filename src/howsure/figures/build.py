@@ -16,7 +16,7 @@ from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError, attempt
 from howsure.core.formats import level, listed
-from howsure.core.records import Curve, Layout, Table, TableFigure
+from howsure.core.records import Curve, Layout, ResultTable, TableFigure
 from howsure.core.text import distinct, headed, one_line
 from howsure.figures.figure import (
     REFERENCE,
@@ -40,7 +40,9 @@ TIME_UNITS = {"ms since 1970": 1e-3, "seconds since 1970": 1.0}
 """Words in an x label that make a time axis, with the seconds in one unit of x."""
 
 
-def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tuple[Figure, ...]:
+def figures_of(
+    curves: Iterable[Curve] = (), tables: Iterable[ResultTable] = ()
+) -> tuple[Figure, ...]:
     """Every figure that these curves and tables can make, in the order of a report.
 
     Curves of one name share a figure, one series a model (or a group). Where both models and
@@ -51,7 +53,7 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
     ----------
     curves : iterable of Curve
         What to draw as lines, steps and points.
-    tables : iterable of Table
+    tables : iterable of ResultTable
         What to draw as dot plots, or as marks on a curve's figure.
 
     Returns
@@ -78,8 +80,8 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
         families.setdefault(curve.name, []).append(curve)
     all_tables = tuple(tables)
     for table in all_tables:
-        if not isinstance(table, Table):
-            raise InputError(f"tables must be Table objects, got {type(table).__name__}")
+        if not isinstance(table, ResultTable):
+            raise InputError(f"tables must be ResultTable objects, got {type(table).__name__}")
     ordered: list[tuple[int, Figure]] = []
     names = [*(curve.model for curve in curves), *(table.model for table in all_tables)]
     places = {model: colour for colour, model in enumerate(dict.fromkeys(filter(None, names)))}
@@ -116,7 +118,7 @@ def figures_of(curves: Iterable[Curve] = (), tables: Iterable[Table] = ()) -> tu
     return tuple(figure for _, figure in sorted(ordered, key=lambda pair: pair[0]))
 
 
-_Draw = Callable[[Sequence[Table], Mapping[str, int]], list[Figure]]
+_Draw = Callable[[Sequence[ResultTable], Mapping[str, int]], list[Figure]]
 # Places in a report, and whether one figure shows all models.
 _DRAWERS: Mapping[TableFigure, tuple[int, _Draw, bool]] = {
     "cover": (8, groups_figures, True),
@@ -145,7 +147,7 @@ def _figure_of_curves(
     family: list[Curve],
     layout: Layout,
     families: dict[str, list[Curve]],
-    tables: Sequence[Table],
+    tables: Sequence[ResultTable],
     places: Mapping[str, int],
 ) -> Figure | None:
     drawable = [_in_seconds(curve) for curve in map(placed, family) if len(curve.x)]
@@ -591,7 +593,7 @@ _NUMBERED = re.compile(r"(.*\S)\s+([-+\d.]+)")
 
 
 def mark_layers(
-    tables: Sequence[Table], points: tuple[str, str, str] | None, places: Mapping[str, int]
+    tables: Sequence[ResultTable], points: tuple[str, str, str] | None, places: Mapping[str, int]
 ) -> tuple[list[Layer], str]:
     """Named points to set on a curve's figure, one layer a model and kind of point."""
     layers: list[Layer] = []

@@ -13,7 +13,7 @@ from howsure.core.classes import brief_repr, frozen
 from howsure.core.records import Axis as Axis
 from howsure.core.records import AxisKind as AxisKind
 from howsure.core.records import Mark as Mark
-from howsure.core.records import Table
+from howsure.core.records import ResultTable
 from howsure.core.text import one_line
 
 # Below 0, where no index of a palette is.
@@ -254,7 +254,7 @@ def sample_points(x: FloatArray, limit: int) -> np.ndarray[tuple[int], np.dtype[
 # ---- columns of a table, as the figures need them ------------------------------------------------
 
 
-def number(table: Table, name: str) -> FloatArray | None:
+def number(table: ResultTable, name: str) -> FloatArray | None:
     """A column of numbers; None where the table has none of this name."""
     column = table.columns.get(name)
     if column is None or column.dtype.kind not in "fiu":
@@ -262,7 +262,7 @@ def number(table: Table, name: str) -> FloatArray | None:
     return column.astype(np.float64)
 
 
-def texts(table: Table, name: str, limit: int = 60) -> list[str]:
+def texts(table: ResultTable, name: str, limit: int = 60) -> list[str]:
     """A column as short texts; empty ones where the table has none of this name."""
     column = table.columns.get(name)
     if column is None:
@@ -270,6 +270,6 @@ def texts(table: Table, name: str, limit: int = 60) -> list[str]:
     return ["" if text is None else one_line(text, limit) for text in column.tolist()]
 
 
-def of_model(table: Table) -> str:
+def of_model(table: ResultTable) -> str:
     """The table's model in brackets, to end a title with; empty where it has none."""
     return f" ({one_line(table.model, 60)})" if table.model else ""

@@ -9,7 +9,7 @@ import numpy as np
 
 from howsure.core import formats
 from howsure.core.classes import frozen
-from howsure.core.records import Table
+from howsure.core.records import ResultTable
 from howsure.core.text import distinct, one_line
 from howsure.figures.figure import HIGHLIGHT, REFERENCE, Axis, Figure, Layer, Mark, number
 from howsure.figures.palette import SERIES_LIMIT
@@ -68,7 +68,7 @@ class _Model:
     groups: dict[Name, _Cover] = field(default_factory=dict)
 
 
-def groups_figures(tables: Sequence[Table], places: Mapping[str, int]) -> list[Figure]:
+def groups_figures(tables: Sequence[ResultTable], places: Mapping[str, int]) -> list[Figure]:
     """One dot plot of the coverage of all rows and of groups, of all models.
 
     `places` are the colours that models have elsewhere.
@@ -112,7 +112,7 @@ def groups_figures(tables: Sequence[Table], places: Mapping[str, int]) -> list[F
     return [figure]
 
 
-def _read(tables: Sequence[Table]) -> dict[str, _Model]:
+def _read(tables: Sequence[ResultTable]) -> dict[str, _Model]:
     models: dict[str, _Model] = {}
     for table in tables:
         for name, cover in _covers(table):
@@ -124,7 +124,7 @@ def _read(tables: Sequence[Table]) -> dict[str, _Model]:
     return models
 
 
-def _covers(table: Table) -> list[tuple[Name, _Cover]]:
+def _covers(table: ResultTable) -> list[tuple[Name, _Cover]]:
     """The rows of a table that have a coverage, at the first nominal one where groups vary it."""
     needed = ("empirical_coverage", "lower", "upper", "nominal")
     columns = [part for name in needed if (part := number(table, name)) is not None]
@@ -146,7 +146,7 @@ def _covers(table: Table) -> list[tuple[Name, _Cover]]:
     ]
 
 
-def _raw(table: Table, name: str) -> list[str]:
+def _raw(table: ResultTable, name: str) -> list[str]:
     """A column of names as they are: shortened ones might be one name twice."""
     column = table.columns.get(name)
     return [""] * len(table) if column is None else [str(text) for text in column.tolist()]

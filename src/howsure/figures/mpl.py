@@ -12,7 +12,7 @@ import numpy as np
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.optional import require
-from howsure.core.records import Curve, Table
+from howsure.core.records import Curve, ResultTable
 from howsure.figures.build import figures_of
 from howsure.figures.figure import Axis, Figure, Layer, Mark, Shades
 from howsure.figures.palette import LIGHT, MPL_SHAPES, dash_of
@@ -204,13 +204,14 @@ def _plain(text: str) -> str:
 
 
 def plot(
-    item_or_items: Curve | Table | Figure | Iterable[Curve | Table], ax: Axes | None = None
+    item_or_items: Curve | ResultTable | Figure | Iterable[Curve | ResultTable],
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw a curve, a table or several curves of one name with matplotlib.
 
     Parameters
     ----------
-    item_or_items : Curve, Table, Figure or iterable of Curve and Table
+    item_or_items : Curve, ResultTable, Figure or iterable of Curve and ResultTable
         What to draw; together they must make one figure.
     ax : matplotlib Axes, optional
         Where to draw; new axes where absent.
@@ -236,12 +237,12 @@ def plot(
     """
     if isinstance(item_or_items, Figure):
         return draw(item_or_items, ax)
-    if isinstance(item_or_items, Curve | Table):
+    if isinstance(item_or_items, Curve | ResultTable):
         item_or_items = (item_or_items,)
     items = tuple(item_or_items)
     figures = figures_of(
-        [item for item in items if not isinstance(item, Table)],
-        [item for item in items if isinstance(item, Table)],
+        [item for item in items if not isinstance(item, ResultTable)],
+        [item for item in items if isinstance(item, ResultTable)],
     )
     if len(figures) != 1:
         names = ", ".join(f"{figure.name} {figure.label}".strip() for figure in figures) or "none"

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from howsure.core import formats
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.classes import frozen
-from howsure.core.records import Table
+from howsure.core.records import ResultTable
 from howsure.core.text import headed, one_line
 from howsure.figures.figure import (
     HIGHLIGHT,
@@ -42,7 +42,7 @@ _SPARE_RANGES = 1.5
 class _Rows:
     """A table's rows as they are drawn: about the prediction, or as they are in time."""
 
-    table: Table
+    table: ResultTable
     x: FloatArray
     axis: Axis
     y: FloatArray
@@ -52,7 +52,7 @@ class _Rows:
     title: str
 
 
-def interval_figures(tables: Sequence[Table], _: Mapping[str, int]) -> list[Figure]:
+def interval_figures(tables: Sequence[ResultTable], _: Mapping[str, int]) -> list[Figure]:
     """A figure of each table of rows and their intervals, all with one range of y."""
     rows_or_none = [_rows(table) for table in tables if len(table)]
     drawn = [rows for rows in rows_or_none if rows is not None]
@@ -62,7 +62,7 @@ def interval_figures(tables: Sequence[Table], _: Mapping[str, int]) -> list[Figu
     return [_figure(rows, domain) for rows in drawn]
 
 
-def _rows(table: Table) -> _Rows | None:
+def _rows(table: ResultTable) -> _Rows | None:
     parts = [number(table, name) for name in _NEEDED]
     columns = [part for part in parts if part is not None]
     if len(columns) < len(parts):
@@ -212,7 +212,7 @@ _HOVERED = (
 )
 
 
-def map_figures(tables: Sequence[Table], _: Mapping[str, int]) -> list[Figure]:
+def map_figures(tables: Sequence[ResultTable], _: Mapping[str, int]) -> list[Figure]:
     """A scatter plot of each map of rows, all with one scale of colours."""
     maps = [(table, rows) for table in tables if len(rows := _mapped_rows(table))]
     if not maps:
@@ -235,12 +235,12 @@ def class_edges(low: float, high: float) -> tuple[float, ...]:
     return tuple(float(f"{place * step:.12g}") for place in range(first, max(last, first + 2) + 1))
 
 
-def _column(table: Table, name: str) -> FloatArray:
+def _column(table: ResultTable, name: str) -> FloatArray:
     numbers = number(table, name)
     return np.zeros(0) if numbers is None else numbers
 
 
-def _mapped_rows(table: Table) -> IntArray:
+def _mapped_rows(table: ResultTable) -> IntArray:
     """Rows that have a place, and a colour or lie outside, the highest last: it is on top."""
     parts = [number(table, name) for name in ("first", "second", "cce")]
     if any(column is None for column in parts):
@@ -253,7 +253,7 @@ def _mapped_rows(table: Table) -> IntArray:
     return placed[np.argsort(value[placed], kind="stable")]
 
 
-def _map_figure(table: Table, rows: IntArray, edges: tuple[float, ...]) -> Figure:
+def _map_figure(table: ResultTable, rows: IntArray, edges: tuple[float, ...]) -> Figure:
     notes = [one_line(table.notes, 400)] if table.notes else []
     outside = table.columns.get("outside")
     beyond = np.zeros(len(rows), dtype=np.bool_) if outside is None else outside[rows] == 1
@@ -308,7 +308,9 @@ def _map_figure(table: Table, rows: IntArray, edges: tuple[float, ...]) -> Figur
     )
 
 
-def _farthest(table: Table, rows: IntArray, titles: tuple[str, str], outside: int | None) -> str:
+def _farthest(
+    table: ResultTable, rows: IntArray, titles: tuple[str, str], outside: int | None
+) -> str:
     """The row of the highest CCE and where it lies, and how many rows lie outside a reference."""
     sentences = []
     if outside is not None:

@@ -12,7 +12,7 @@ from howsure.core import formats
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.errors import attempt
 from howsure.core.formats import listed
-from howsure.core.records import Direction, Table
+from howsure.core.records import Direction, ResultTable
 from howsure.core.text import distinct, one_line
 from howsure.engine.catalogue import comparing_scores
 from howsure.figures.figure import (
@@ -43,7 +43,7 @@ MAX_RELATIVE_HALF_WIDTH = 1e-9
 """Half-width, as a share of a difference, below which the difference has no spread."""
 
 
-def difference_figures(tables: Sequence[Table], places: Mapping[str, int]) -> list[Figure]:
+def difference_figures(tables: Sequence[ResultTable], places: Mapping[str, int]) -> list[Figure]:
     """A figure of each table of differences between models, where its columns allow one.
 
     `places` are the colours that models have elsewhere.
@@ -51,12 +51,14 @@ def difference_figures(tables: Sequence[Table], places: Mapping[str, int]) -> li
     return _draw_each(tables, partial(_models_figure, places=places))
 
 
-def leaves_figures(tables: Sequence[Table], _: Mapping[str, int]) -> list[Figure]:
+def leaves_figures(tables: Sequence[ResultTable], _: Mapping[str, int]) -> list[Figure]:
     """A figure of the leaves of each tree."""
     return _draw_each(tables, _leaves_figure)
 
 
-def _draw_each(tables: Sequence[Table], draw: Callable[[Table], Figure | None]) -> list[Figure]:
+def _draw_each(
+    tables: Sequence[ResultTable], draw: Callable[[ResultTable], Figure | None]
+) -> list[Figure]:
     figures = []
     for table in tables:
         figure = attempt(f"figure of {table.name}", partial(draw, table), lambda _: None)
@@ -65,7 +67,7 @@ def _draw_each(tables: Sequence[Table], draw: Callable[[Table], Figure | None]) 
     return figures
 
 
-def _models_figure(table: Table, places: Mapping[str, int]) -> Figure | None:
+def _models_figure(table: ResultTable, places: Mapping[str, int]) -> Figure | None:
     value, lower, upper = (number(table, name) for name in ("difference", "lower", "upper"))
     if value is None or lower is None or upper is None:
         return None
@@ -110,7 +112,7 @@ def _models_figure(table: Table, places: Mapping[str, int]) -> Figure | None:
     )
 
 
-def _headline(table: Table, known: BoolArray) -> BoolArray:
+def _headline(table: ResultTable, known: BoolArray) -> BoolArray:
     """The rows of the one measure that tells which model is better, at one coverage."""
     metrics = np.array(texts(table, "metric"), dtype=object)
     metrics_known = set(metrics[known].tolist())
@@ -148,7 +150,7 @@ def _in_half_widths(
 
 
 def _decisions(
-    table: Table,
+    table: ResultTable,
     rows: IntArray,
     value: FloatArray,
     significant: BoolArray,
@@ -170,7 +172,7 @@ def _decisions(
     ]
 
 
-def _raw(table: Table, name: str) -> list[str]:
+def _raw(table: ResultTable, name: str) -> list[str]:
     column = table.columns.get(name)
     return [] if column is None else [str(text) for text in column.tolist()]
 
@@ -181,7 +183,7 @@ def _told_apart(words: str, names: list[str], chosen: BoolArray) -> list[str]:
     return [one_line(f"{words}: {names_chosen}.", 400)] if names_chosen else []
 
 
-def _favoured(table: Table, value: FloatArray) -> list[str]:
+def _favoured(table: ResultTable, value: FloatArray) -> list[str]:
     """The model that the difference of each row speaks for; empty where that is not known."""
     columns = (texts(table, name) for name in ("direction", "model_a", "model_b"))
     favoured = []
@@ -192,7 +194,7 @@ def _favoured(table: Table, value: FloatArray) -> list[str]:
     return favoured
 
 
-def _leaves_figure(table: Table) -> Figure | None:
+def _leaves_figure(table: ResultTable) -> Figure | None:
     """Mean CCE in the leaves of a tree, against the mean over all of them."""
     value, error = number(table, "cce"), number(table, "standard_error")
     if value is None or error is None or "where" not in table.columns:
@@ -260,7 +262,7 @@ def _dot_layers(
     return layers
 
 
-def _names(table: Table) -> list[str]:
+def _names(table: ResultTable) -> list[str]:
     """What names each row: its metric and its models."""
     metrics, first, second = (texts(table, name) for name in ("metric", "model_a", "model_b"))
     several = len(set(zip(first, second, strict=True))) > 1
@@ -288,21 +290,23 @@ _WHOLE = ("score", "mcb", "dsc", "unc")
 _PARTS = (*_WHOLE, "mcb_lower", "mcb_upper", "dsc_lower", "dsc_upper")
 
 
-def parts_figures(tables: Sequence[Table], _: Mapping[str, int]) -> list[Figure]:
+def parts_figures(tables: Sequence[ResultTable], _: Mapping[str, int]) -> list[Figure]:
     """Those of models whose scores are of one measure, a figure for each measure."""
     return _alike(tables, "measure", _parts_figure)
 
 
-def skill_figures(tables: Sequence[Table], places: Mapping[str, int]) -> list[Figure]:
+def skill_figures(tables: Sequence[ResultTable], places: Mapping[str, int]) -> list[Figure]:
     """Those of models whose skill is of one score, a figure for each score."""
     return _alike(tables, "score", partial(_skill_figure, places=places))
 
 
 def _alike(
-    tables: Sequence[Table], column: str, draw: Callable[[Sequence[Table]], Figure | None]
+    tables: Sequence[ResultTable],
+    column: str,
+    draw: Callable[[Sequence[ResultTable]], Figure | None],
 ) -> list[Figure]:
     """A figure of the tables that tell of one thing, by the name of their models."""
-    parts: dict[str, list[Table]] = {}
+    parts: dict[str, list[ResultTable]] = {}
     for table in tables:
         if len(table):
             parts.setdefault(texts(table, column)[0], []).append(table)
@@ -314,9 +318,9 @@ def _alike(
     return figures if len(figures) > 1 else [replace(figure, label="") for figure in figures]
 
 
-def _parts_figure(tables: Sequence[Table]) -> Figure | None:
+def _parts_figure(tables: Sequence[ResultTable]) -> Figure | None:
     """A bar for each model: what the recalibrated forecast scores, and MCB; below it DSC."""
-    shown: dict[Table, dict[str, float]] = {}
+    shown: dict[ResultTable, dict[str, float]] = {}
     for table in tables[:SERIES_LIMIT]:
         parts = {
             name: float(column[0])
@@ -397,7 +401,7 @@ def _with_interval(parts: Mapping[str, float], name: str) -> str:
     return f"{value} ({formats.interval(*ends)})" if np.isfinite(ends).all() else value
 
 
-def _skill_figure(tables: Sequence[Table], places: Mapping[str, int]) -> Figure | None:
+def _skill_figure(tables: Sequence[ResultTable], places: Mapping[str, int]) -> Figure | None:
     """Skill of each group, the worst first; `places` are the colours that models have elsewhere."""
     models: dict[str, dict[str, tuple[float, float, float, float]]] = {}
     columns: dict[str, None] = {}

@@ -23,7 +23,7 @@ import pyarrow as pa
 from howsure.core.classes import frozen
 from howsure.core.errors import HowsureError, InputError, MissingDependencyError
 from howsure.core.optional import require
-from howsure.core.records import Table
+from howsure.core.records import ResultTable
 from howsure.inputs.columns import as_number
 from howsure.inputs.files import (
     ARROW_ENDINGS,
@@ -613,7 +613,7 @@ class Manifest:
                 if other is not file:
                     yield other, file
 
-    def table(self) -> Table:
+    def table(self) -> ResultTable:
         """The files as a table of a report."""
         files = self.files[:_MAX_FILES_LISTED]
         columns: dict[str, Sequence[object]] = {
@@ -626,7 +626,7 @@ class Manifest:
         }
         notes = [f"{note}." for note in self.notes]
         notes += [f"{path} was not read: {why}." for path, why in self.skipped[:_MAX_FILES_LISTED]]
-        return Table(
+        return ResultTable(
             name="files",
             columns={name: np.array(values) for name, values in columns.items()},
             notes=" ".join(notes),

@@ -13,7 +13,7 @@ from howsure.core.arrays import AnyArray
 from howsure.core.classes import frozen
 from howsure.core.convert import checked_coverages
 from howsure.core.errors import HowsureError, InputError
-from howsure.core.records import Key, Table
+from howsure.core.records import Key, ResultTable
 from howsure.engine.catalogue import catalogue
 from howsure.engine.finding import SharedScore
 from howsure.engine.measure import Evaluation, evaluate
@@ -39,7 +39,7 @@ def compare_recalibrations(
     delta: float = DELTA,
     too_few: TooFew = "infinite",
     by: tuple[str, ...] = (),
-) -> Table:
+) -> ResultTable:
     """A prediction as it is and recalibrated in every way that suits it, through every metric.
 
     Parameters
@@ -64,7 +64,7 @@ def compare_recalibrations(
 
     Returns
     -------
-    Table
+    ResultTable
         Named ``recalibrations``; a row for each metric and coverage that something can be said
         of: ``metric``, ``title``, ``coverage`` (NaN without one), ``perfect``, ``direction``,
         ``before``, and a column for each method. NaN where there is no answer, or where a score
@@ -216,7 +216,7 @@ def _meaning(evaluation: Evaluation, key: Key) -> str:
     return meaning(evaluation, key.metric, key.at, fair=False)
 
 
-def _table(found: dict[str, Evaluation | None], model: str, notes: list[str]) -> Table:
+def _table(found: dict[str, Evaluation | None], model: str, notes: list[str]) -> ResultTable:
     lines, further_notes = side_by_side(list(found.values()))
     kinds = {"metric": object, "title": object, "coverage": float, "perfect": float}
     columns: dict[str, AnyArray] = {
@@ -227,7 +227,7 @@ def _table(found: dict[str, Evaluation | None], model: str, notes: list[str]) ->
     columns["direction"] = np.array(directions, dtype=object)
     for number, name in enumerate(found):
         columns[name] = np.array([line.values[number] for line in lines], dtype=float)
-    return Table(
+    return ResultTable(
         name="recalibrations",
         columns=columns,
         model=model,

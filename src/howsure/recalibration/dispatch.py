@@ -14,7 +14,7 @@ import numpy.typing as npt
 from howsure.conformal import DELTA, RankRule, TooFew
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
-from howsure.core.records import Table
+from howsure.core.records import ResultTable
 from howsure.predictions import (
     Distribution,
     EvalSet,
@@ -81,7 +81,7 @@ class Recalibrated(FittedMethods):
 
     __repr__ = brief_repr
 
-    def table(self) -> Table:
+    def table(self) -> ResultTable:
         """What was learnt, a row each, with what it guarantees in numbers."""
         rows = [(fitted, learnt) for fitted in self.recalibrators for learnt in fitted.parameters]
         columns: dict[str, npt.NDArray[np.generic]] = {
@@ -92,7 +92,7 @@ class Recalibrated(FittedMethods):
         figures = ("nominal", "value", "standard_error", "n", "rank", "expected", "lower", "upper")
         for name in figures:
             columns[name] = np.array([getattr(learnt, name) for _, learnt in rows])
-        return Table(
+        return ResultTable(
             name="recalibration",
             columns=columns,
             labels={

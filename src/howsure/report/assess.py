@@ -17,7 +17,7 @@ from howsure.core.classes import frozen
 from howsure.core.errors import InputError, attempt, collected
 from howsure.core.formats import listed
 from howsure.core.progress import Listener, report_progress, subscribe
-from howsure.core.records import Record, Table
+from howsure.core.records import Record, ResultTable
 from howsure.core.registry import attribute_of
 from howsure.core.text import one_line
 from howsure.core.threads import one_thread
@@ -37,8 +37,7 @@ from howsure.report.images import missing_images
 from howsure.report.measured import Measured, Model, TopicReport, given_inputs
 from howsure.report.no_rows import check_no_state, of_many_rows, without_rows
 from howsure.report.options import Options, Settings
-from howsure.report.table import Table as InputTable
-from howsure.report.table import refuse_unknown
+from howsure.report.table import Table, refuse_unknown
 from howsure.streaming import Large
 from howsure.topics.baseline import with_baselines
 from howsure.topics.compare import BEST_COMPARED, MAX_MODELS_IN_PAIRS, standing
@@ -148,11 +147,11 @@ def assess(
     roles = {"features": features, "groups": groups, "time": time, "series": series}
     roles |= {"cluster": cluster, "weights": weights, "model": model, "levels": levels}
     given = {name: value for name, value in roles.items() if value is not None}
-    if isinstance(data, InputTable):
-        table = InputTable.of(data, prediction, **given)
-        coverages = InputTable(coverage=coverage).coverages or table.coverages
+    if isinstance(data, Table):
+        table = Table.of(data, prediction, **given)
+        coverages = Table(coverage=coverage).coverages or table.coverages
     else:
-        table = InputTable(data, prediction, coverage=coverage, **given)
+        table = Table(data, prediction, coverage=coverage, **given)
         coverages = table.coverages
     options = options or Options()
     if options.no_rows and large is not None:
@@ -387,7 +386,7 @@ class _Judged:
     """
 
     said: Mapping[str, list[Said]]
-    silent: Table
+    silent: ResultTable
     states: Mapping[str, dict[str, str]]
     uncovered: Mapping[str, str]  # why coverage is not judged, by model
     lead: Model
@@ -449,7 +448,7 @@ def _judged(measured: Measured, settings: Settings) -> _Judged:
     best = models[0].name if ranked is None else ranked.models[0]
     lead = next(model for model in models if model.name == best)
     tested = _tested(lead, _findings(statements[lead.name]), settings) if settings.trials else None
-    table = Table(name="not_judged", columns=columns, notes=notes)
+    table = ResultTable(name="not_judged", columns=columns, notes=notes)
     return _Judged(statements, table, states, uncovered, lead, tested)
 
 
@@ -531,7 +530,7 @@ def _step(advice: Advice, model: str, several: bool) -> VerdictLine:
     return VerdictLine(advice.sentence, "info", STEP, advice.command, named, about=STEP)
 
 
-def _trial_table(trials_of_model: Trials, model: str) -> list[Table]:
+def _trial_table(trials_of_model: Trials, model: str) -> list[ResultTable]:
     """All that was tried."""
     if not trials_of_model.trials:
         return []
@@ -565,7 +564,7 @@ def _trial_table(trials_of_model: Trials, model: str) -> list[Table]:
         "leaves": "remaining",
         "reason": "why not tried",
     }
-    return [Table(name="mends", columns=columns, labels=labels, model=model, notes=notes)]
+    return [ResultTable(name="mends", columns=columns, labels=labels, model=model, notes=notes)]
 
 
 def _line(finding: Said, several: bool) -> VerdictLine:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, final, get_args
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.progress import listener, subscribe
-from howsure.core.records import Curve, Record, Table
+from howsure.core.records import Curve, Record, ResultTable
 from howsure.core.text import one_line
 from howsure.engine.catalogue import metric_named
 from howsure.engine.finding import State
@@ -37,7 +37,7 @@ class Basis:
 
     records: tuple[Record, ...]  # numbers, answered or not, over all rows and in groups
     curves: tuple[Curve, ...] = ()  # trade-offs and profiles, already thinned for drawing
-    tables: tuple[Table, ...] = ()  # groups, worst rows, paired differences
+    tables: tuple[ResultTable, ...] = ()  # groups, worst rows, paired differences
     # what was assessed: rows, models, coverages, options
     facts: Mapping[str, str] = field(default_factory=dict)
 
@@ -114,7 +114,7 @@ class Assessment(Formed):
         return self.whole().curves
 
     @property
-    def tables(self) -> tuple[Table, ...]:
+    def tables(self) -> tuple[ResultTable, ...]:
         """Groups, worst rows, paired differences."""
         return self.whole().tables
 
@@ -211,7 +211,7 @@ class Assessment(Formed):
 
         layout = layout_of(name)
         beside = {*layout.companions, layout.points[0] if layout.points else ""}
-        drawable: tuple[Curve | Table, ...] = (*self.curves, *self.tables)
+        drawable: tuple[Curve | ResultTable, ...] = (*self.curves, *self.tables)
         items = [item for item in drawable if item.name == name]
         if not items:
             names = sorted({item.name for item in drawable})

@@ -21,7 +21,7 @@ from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import plain
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write
-from howsure.core.records import Curve, Record, Table
+from howsure.core.records import Curve, Record, ResultTable
 from howsure.core.text import headed
 from howsure.engine.catalogue import catalogue
 
@@ -342,7 +342,7 @@ class Document(Formed):
     # every number, curve and small table, for the forms that programs read
     records: tuple[Record, ...] = ()
     curves: tuple[Curve, ...] = ()
-    tables: tuple[Table, ...] = ()
+    tables: tuple[ResultTable, ...] = ()
     # what else is known: rows, file, version, seed
     facts: Mapping[str, str] = field(default_factory=dict)
     glossary: tuple[GlossaryEntry, ...] = ()  # what the numbers are
@@ -389,7 +389,7 @@ OVERVIEW = "overview"
 LEGEND = "  ".join(" ".join(told) for tone, told in TONES.items() if tone != "info")
 
 
-def overview(states: Mapping[str, Mapping[str, str]], ranked: Standing | None) -> Table:
+def overview(states: Mapping[str, Mapping[str, str]], ranked: Standing | None) -> ResultTable:
     """Models by questions: the state of each finding, the score, and whether any model is better.
 
     The models of the lowest score come first.
@@ -419,4 +419,4 @@ def overview(states: Mapping[str, Mapping[str, str]], ranked: Standing | None) -
         if any(question in state for state in states.values()):
             marks = [states[name].get(question, "") for name in names]
             columns[question] = np.array(marks, dtype=object)
-    return Table(name=OVERVIEW, columns=columns, labels=labels, notes=notes)
+    return ResultTable(name=OVERVIEW, columns=columns, labels=labels, notes=notes)

@@ -14,7 +14,7 @@ import numpy as np
 
 from howsure.core import formats
 from howsure.core.errors import attempt
-from howsure.core.records import Direction, Record, Table
+from howsure.core.records import Direction, Record, ResultTable
 from howsure.core.text import headed
 from howsure.figures.layouts import layout_of_table
 from howsure.report.document import (
@@ -137,7 +137,7 @@ def split_records(records: Iterable[Record]) -> tuple[list[Record], list[Record]
 def silent_grids(
     records: Sequence[Record],
     glossary: Sequence[GlossaryEntry],
-    tables: Iterable[Table],
+    tables: Iterable[ResultTable],
     *,
     by_model: bool = True,
 ) -> list[Grid]:
@@ -148,7 +148,7 @@ def silent_grids(
     return shown if missing is None else [*shown, missing]
 
 
-def _without_models(table: Table) -> Table:
+def _without_models(table: ResultTable) -> ResultTable:
     """Rows that are the same for several models, each once."""
     columns = {name: column for name, column in table.columns.items() if name != "model"}
     rows = dict.fromkeys(zip(*columns.values(), strict=True))
@@ -182,7 +182,7 @@ def unanswered_grid(
     return Grid.of("Measures that could not be computed, and why", columns, rows)
 
 
-def table_grids(tables: Iterable[Table]) -> list[Grid]:
+def table_grids(tables: Iterable[ResultTable]) -> list[Grid]:
     """The tables of a report that hold rows."""
     grids = (
         attempt(f"table {table.name}", partial(table_grid, table), lambda _: None)
@@ -192,7 +192,7 @@ def table_grids(tables: Iterable[Table]) -> list[Grid]:
     return [grid for grid in grids if grid is not None]
 
 
-def table_grid(table: Table, *, limit: int = MAX_ROWS) -> Grid:
+def table_grid(table: ResultTable, *, limit: int = MAX_ROWS) -> Grid:
     """A table of a report."""
     layout, order = layout_of_table(table.name), np.arange(len(table))
     if layout.ranks is not None:
@@ -269,7 +269,7 @@ def _remarks(cell: Cell, *, whole: bool) -> list[str]:
     return [remark for remark in dict.fromkeys(remarks) if len(remark.split()) >= MIN_WORDS]
 
 
-def groups_beside(tables: Sequence[Table], *, limit: int = MAX_ROWS) -> Grid:
+def groups_beside(tables: Sequence[ResultTable], *, limit: int = MAX_ROWS) -> Grid:
     """Coverage in groups, a column each model; the group worst in any model first."""
     rows_of: dict[tuple[str, str, float], dict[int, int]] = {}
     for number, table in enumerate(tables):
@@ -305,7 +305,7 @@ def groups_beside(tables: Sequence[Table], *, limit: int = MAX_ROWS) -> Grid:
     return Grid.of(layout_of_table(tables[0].name).title, columns, lines, notes)
 
 
-def _covered(table: Table, row: int) -> Cell:
+def _covered(table: ResultTable, row: int) -> Cell:
     """Coverage with its interval, in percent."""
     value, low, high = (
         float(table.columns[name][row]) for name in ("empirical_coverage", "lower", "upper")
@@ -313,7 +313,7 @@ def _covered(table: Table, row: int) -> Cell:
     return share_cell(value, f"({formats.interval(100.0 * low, 100.0 * high)})")
 
 
-def _column_title(table: Table, name: str) -> str:
+def _column_title(table: ResultTable, name: str) -> str:
     """A label where there is one; rows of the input keep the names of its columns."""
     if name in table.labels:
         return table.labels[name]

@@ -17,7 +17,7 @@ from howsure.core.arrays import AnyArray
 from howsure.core.classes import frozen
 from howsure.core.errors import MissingDependencyError
 from howsure.core.optional import require
-from howsure.core.records import Table
+from howsure.core.records import ResultTable
 from howsure.core.text import one_line
 from howsure.inputs.source import quoted
 
@@ -42,7 +42,7 @@ _FORMS = {"image/jpeg": ("JPEG", {"quality": 80, "optimize": True}), "image/png"
 _FAILURES = (OSError, ValueError, SyntaxError, EOFError, MemoryError, OverflowError)
 
 
-def image_table(rows: Table, files: AnyArray, *, each: int = THUMBNAILS) -> Table:
+def image_table(rows: ResultTable, files: AnyArray, *, each: int = THUMBNAILS) -> ResultTable:
     """Thumbnails of rows."""
     kinds = rows.columns["kind"]
     chosen = np.concatenate(
@@ -55,7 +55,7 @@ def image_table(rows: Table, files: AnyArray, *, each: int = THUMBNAILS) -> Tabl
     columns |= {name: np.array([*cells], dtype=object) for name, cells in texts.items()}
     gone = sum(map(bool, problems))
     notes = f"{gone} of {len(paths)} images cannot be shown." if gone else ""
-    return Table(name="cce_images", columns=columns, model=rows.model, notes=notes)
+    return ResultTable(name="cce_images", columns=columns, model=rows.model, notes=notes)
 
 
 def missing_images(files: AnyArray, names: AnyArray) -> str:
@@ -162,13 +162,13 @@ class Gallery:
     notes: str
 
 
-def galleries(tables: Iterable[Table]) -> list[Gallery]:
+def galleries(tables: Iterable[ResultTable]) -> list[Gallery]:
     """A gallery of each table ``cce_images``."""
     found = [table for table in tables if table.name == "cce_images" and len(table)]
     return [_gallery(table, named=len(found) > 1) for table in found]
 
 
-def _gallery(table: Table, *, named: bool) -> Gallery:
+def _gallery(table: ResultTable, *, named: bool) -> Gallery:
     kinds = [str(kind) for kind in table.columns["kind"]]
     strips = [
         Strip(
@@ -181,7 +181,7 @@ def _gallery(table: Table, *, named: bool) -> Gallery:
     return Gallery(title=title, strips=tuple(strips), notes=table.notes)
 
 
-def _tile(table: Table, row: int) -> Tile:
+def _tile(table: ResultTable, row: int) -> Tile:
     columns = table.columns
     uri = str(columns["thumbnail"][row])
     facts = [

@@ -12,7 +12,7 @@ import numpy as np
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError, attempt, collected
 from howsure.core.progress import report_progress
-from howsure.core.records import Curve, Record, Table
+from howsure.core.records import Curve, Record, ResultTable
 from howsure.core.threads import one_thread
 from howsure.engine.catalogue import catalogue, key_measures
 from howsure.engine.finding import Standing
@@ -49,7 +49,7 @@ class TopicReport(Protocol):
         """To be drawn."""
 
     @property
-    def tables(self) -> Sequence[Table]:
+    def tables(self) -> Sequence[ResultTable]:
         """Small ones."""
 
 
@@ -127,7 +127,7 @@ class Model:
         self.found, self.groups = replace(evaluation, records=records), groups
         self.records, self._complete = (*records, *in_groups), True
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[ResultTable]:
         """Groups, those of its measures, and the worst rows."""
         worst = attempt(
             f"worst rows of {self.name}", partial(worst_rows, self.found), lambda _: None
@@ -188,7 +188,7 @@ class Measured:
     @one_thread()
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def everything(
-        self, facts: Mapping[str, str], before: Sequence[Table], after: Sequence[Table]
+        self, facts: Mapping[str, str], before: Sequence[ResultTable], after: Sequence[ResultTable]
     ) -> Basis:
         """All of it: what no sentence needed is measured now.
 
@@ -197,7 +197,7 @@ class Measured:
         models, detailed, how = self.models, self.detailed, self.models[0].how
         confidence, seed = how.confidence, how.seed
         steps = len(models) + len(detailed)
-        tables: list[Table] = []
+        tables: list[ResultTable] = []
         known_notes = {note for model in models for note in model.groups.notes}
         with collected() as faults:
             for number, model in enumerate(models):

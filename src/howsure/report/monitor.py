@@ -17,7 +17,7 @@ from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.formats import number, p_words, percent
 from howsure.core.progress import part_of, reported
-from howsure.core.records import Curve, Direction, Notion, Record, Table
+from howsure.core.records import Curve, Direction, Notion, Record, ResultTable
 from howsure.core.text import one_line
 from howsure.core.threads import one_thread
 from howsure.engine.finding import State
@@ -182,7 +182,7 @@ class Monitor:
         return parts[0] if len(parts) == 1 else _joined(parts)
 
 
-def scored(monitor: Monitor, judged: Judged, names: AnyArray) -> Table:
+def scored(monitor: Monitor, judged: Judged, names: AnyArray) -> ResultTable:
     """The table ``monitor``: rows that were judged."""
     notes = (
         f"A row is outside if its distance to its {monitor.neighbours.near.shape[1]} nearest "
@@ -219,7 +219,7 @@ def scored(monitor: Monitor, judged: Judged, names: AnyArray) -> Table:
             "are flagged."
         )
     columns["why"] = judged.why
-    return Table(
+    return ResultTable(
         name="monitor", columns=columns, labels=LABELS, model=monitor.part.model, notes=notes
     )
 
@@ -380,7 +380,7 @@ _ONE_INSIDE = "The row is inside the reference."
 class Monitored:
     """Scores of all rows, and what there is to say of them."""
 
-    table: Table  # `monitor`, a line for each row
+    table: ResultTable  # `monitor`, a line for each row
     # verdict, map, the rows of the highest errors; rejection where labels are there
     report: Assessment
 
@@ -441,7 +441,7 @@ def monitored(
     return Monitored(table, of_many_rows(report) if no_rows else report)
 
 
-def _add_inputs(table: Table, new: Unlabelled) -> dict[str, AnyArray]:
+def _add_inputs(table: ResultTable, new: Unlabelled) -> dict[str, AnyArray]:
     columns = dict(table.columns)
     for name, value in {**new.features, **new.texts}.items():
         columns[name if name not in columns else f"{name} (input)"] = value
@@ -457,7 +457,7 @@ def _of(facts: Mapping[str, str] | None) -> str:
     return f" of {one_line(source, 60)}" if source else ""
 
 
-def findings_of(monitor: Monitor, judged: Judged, table: Table) -> tuple[Finding, ...]:
+def findings_of(monitor: Monitor, judged: Judged, table: ResultTable) -> tuple[Finding, ...]:
     """Are rows inside the reference, and is the model right around them? One Holm step for both."""
     count, rows = int(judged.outside.sum()), len(judged.outside)
     low, high = (float(end) for end in clopper_pearson(count, rows))
@@ -618,7 +618,9 @@ def _record(monitor: Monitor, judged: Judged) -> Record:
     )
 
 
-def _tables(monitor: Monitor, new: Unlabelled, judged: Judged, table: Table) -> tuple[Table, ...]:
+def _tables(
+    monitor: Monitor, new: Unlabelled, judged: Judged, table: ResultTable
+) -> tuple[ResultTable, ...]:
     """A map, the rows of the highest errors and their images, and the outermost rows."""
     inside = np.flatnonzero(~judged.outside)
     columns = _add_inputs(table, new)
@@ -642,7 +644,7 @@ def _tables(monitor: Monitor, new: Unlabelled, judged: Judged, table: Table) -> 
     return tuple(tables)
 
 
-def _map(monitor: Monitor, new: Unlabelled, judged: Judged, table: Table) -> Table:
+def _map(monitor: Monitor, new: Unlabelled, judged: Judged, table: ResultTable) -> ResultTable:
     """All new rows over a plane: first of the input by which most rows lie outside."""
     null, columns = judged.null, table.columns
     if null is not None:
@@ -663,7 +665,7 @@ def _map(monitor: Monitor, new: Unlabelled, judged: Judged, table: Table) -> Tab
     )
 
 
-def outermost(judged: Judged, columns: Mapping[str, AnyArray], model: str = "") -> Table:
+def outermost(judged: Judged, columns: Mapping[str, AnyArray], model: str = "") -> ResultTable:
     """The table ``outside``: rows outside the reference, the farthest first."""
     rows = np.flatnonzero(judged.outside)
     rows = rows[np.argsort(-judged.distance[rows], kind="stable")]
@@ -674,7 +676,7 @@ def outermost(judged: Judged, columns: Mapping[str, AnyArray], model: str = "") 
     columns = {**columns, "distance": judged.distance}
     first = ("row", "why", "support_p_value", "distance")
     inputs = [name for name in columns if name not in (*first, *_OF_ERRORS)]
-    return Table(
+    return ResultTable(
         name="outside",
         columns={name: columns[name][rows] for name in (*first, *inputs)},
         labels=LABELS,

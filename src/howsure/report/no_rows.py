@@ -16,7 +16,7 @@ import numpy as np
 from howsure.core.arrays import AnyArray, BoolArray, FloatArray
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
-from howsure.core.records import Curve, Record, Table
+from howsure.core.records import Curve, Record, ResultTable
 from howsure.engine.finding import MIN_ROWS_OF_PART
 from howsure.figures.build import points_of
 from howsure.inputs import Loaded, Unlabelled
@@ -174,7 +174,7 @@ def _is_of_few(record: Record) -> bool:
     return bool(record.group or "where" in record.options) and record.n < FEWEST
 
 
-def _of_many(table: Table) -> Table:
+def _of_many(table: ResultTable) -> ResultTable:
     """The lines that are of enough rows, and of these no ends."""
     if table.name == _OF_FILES:
         return table

@@ -20,7 +20,7 @@ import pyarrow as pa
 from howsure.core import formats
 from howsure.core.convert import checked, json_number, plain
 from howsure.core.errors import MissingDependencyError
-from howsure.core.records import Key, Record, Table
+from howsure.core.records import Key, Record, ResultTable
 from howsure.core.text import clean, legible
 from howsure.engine.catalogue import catalogue, key_measures
 from howsure.inputs.write import unformulaic
@@ -218,7 +218,7 @@ def fenced(command: str) -> str:
     return f"{fence}sh\n{command}\n{fence}"
 
 
-def _table(table: Table) -> dict[str, Any]:
+def _table(table: ResultTable) -> dict[str, Any]:
     return {
         "name": table.name,
         "columns": {str(k): [_value(cell) for cell in v] for k, v in table.columns.items()},
@@ -377,7 +377,7 @@ def in_brief(document: Document) -> Document:
     )
 
 
-def _best_first(tried: Table) -> Table:
+def _best_first(tried: ResultTable) -> ResultTable:
     """The methods that save most, of those that were tried."""
     gain = np.asarray(tried.columns["gain"], dtype=np.float64)
     order = np.argsort(np.where(np.isnan(gain), -np.inf, gain), kind="stable")[::-1][:_MAX_TRIALS]

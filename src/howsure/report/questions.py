@@ -12,7 +12,7 @@ import numpy as np
 from howsure.core import formats
 from howsure.core.classes import frozen
 from howsure.core.errors import attempt, collected
-from howsure.core.records import Curve, Record, Table
+from howsure.core.records import Curve, Record, ResultTable
 from howsure.core.text import abridged, headed
 from howsure.engine.catalogue import every_topic
 from howsure.engine.metric import Topic
@@ -161,7 +161,7 @@ def document_of(
     advice: Advice | None = None,
     records: Sequence[Record] = (),
     curves: Sequence[Curve] = (),
-    tables: Sequence[Table] = (),
+    tables: Sequence[ResultTable] = (),
     facts: Mapping[str, str] | None = None,
     command: str = "",
     drawn: bool = True,
@@ -205,7 +205,7 @@ def document_of(
     )
 
 
-def _figures(curves: Sequence[Curve], tables: Sequence[Table]) -> list[Figure]:
+def _figures(curves: Sequence[Curve], tables: Sequence[ResultTable]) -> list[Figure]:
     from howsure.figures import figures_of  # slow to load
 
     return list(figures_of(curves, tables))
@@ -248,7 +248,7 @@ def _choice(alike: Sequence[Figure]) -> Choice:
 
 
 def state_grid(
-    findings: Sequence[Finding], tables: Sequence[Table], anchors: Mapping[str, str]
+    findings: Sequence[Finding], tables: Sequence[ResultTable], anchors: Mapping[str, str]
 ) -> Grid | None:
     """Questions by models: the state of each finding, and its size where it is a fault."""
     by_model: dict[str, dict[str, Finding]] = {}
@@ -313,7 +313,7 @@ def _size(finding: Finding) -> str:
     return f"{number} % {what}".strip() if finding.unit == "ratio − 1" else ""
 
 
-def _scores(ranked: Table, models: Sequence[str], link: str) -> list[tuple[Cell, ...]]:
+def _scores(ranked: ResultTable, models: Sequence[str], link: str) -> list[tuple[Cell, ...]]:
     """The mean score of each model, and whether it is in the best set."""
     if "score" not in ranked.columns:
         return []
@@ -327,7 +327,7 @@ def _scores(ranked: Table, models: Sequence[str], link: str) -> list[tuple[Cell,
 def _sections(
     lines: Sequence[VerdictLine],
     figures: Sequence[Figure],
-    tables: Sequence[Table],
+    tables: Sequence[ResultTable],
     pictures: Sequence[Gallery],
 ) -> Iterator[Section]:
     by_name: dict[str, list[Figure]] = {}
@@ -385,7 +385,7 @@ def _title(
     return below[0].title
 
 
-def _grids(tables: Sequence[Table]) -> list[Grid]:
+def _grids(tables: Sequence[ResultTable]) -> list[Grid]:
     """Tables as a reader sees them; groups of all models are one."""
     groups = [table for table in tables if table.name == "groups" and len(table)]
     plain_tables = [table for table in tables if table.name != "groups"]
@@ -393,7 +393,7 @@ def _grids(tables: Sequence[Table]) -> list[Grid]:
 
 
 def _numbers(
-    records: Sequence[Record], entries: Sequence[GlossaryEntry], tables: Sequence[Table]
+    records: Sequence[Record], entries: Sequence[GlossaryEntry], tables: Sequence[ResultTable]
 ) -> Iterator[Section]:
     """Every number, and what has none."""
     numbers = (grids.record_grid(records, entries), grids.group_grid(records, entries))

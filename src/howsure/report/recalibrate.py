@@ -16,7 +16,7 @@ from howsure.conformal import DELTA, RankRule, TooFew
 from howsure.core.arrays import AnyArray
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError, within
-from howsure.core.records import Table
+from howsure.core.records import ResultTable
 from howsure.core.registry import unknown
 from howsure.core.threads import one_thread
 from howsure.inputs import Loaded
@@ -162,7 +162,7 @@ class Recalibration(ServedRows):
         return self.fitted.sentence
 
     @property
-    def learnt(self) -> Table:
+    def learnt(self) -> ResultTable:
         """The fitted parameters, one per row, with their guarantees in numbers."""
         return Recalibrated(evalset=self.evalset, recalibrators=self.recalibrators).table()
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from howsure.core.records import Layout as Layout
     from howsure.core.records import Mark as Mark
     from howsure.core.records import Notion as Notion
-    from howsure.core.records import Table as Table
+    from howsure.core.records import ResultTable as ResultTable
     from howsure.core.records import TableLayout as TableLayout
     from howsure.engine.finding import Case as Case
     from howsure.engine.finding import Draft as Draft
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "core.errors": "UnanswerableError",
-    "core.records": "Axis Companion Curve Direction Layout Mark Notion Table TableLayout",
+    "core.records": "Axis Companion Curve Direction Layout Mark Notion ResultTable TableLayout",
     "engine.finding": "Case Draft Finding FindingQuestion Words",
     "engine.metric": "Array Form Laws Metric Question Topic",
     "stats.estimate": "Estimate",

@@ -18,7 +18,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.formats import roughly
 from howsure.core.labels import Categories
-from howsure.core.records import Direction, Key, Table, TableLayout
+from howsure.core.records import Direction, Key, ResultTable, TableLayout
 from howsure.core.rng import child
 from howsure.core.times import Chronology, slots
 from howsure.core.weights import Weights
@@ -115,7 +115,7 @@ def compare(
     order: Sequence[str] = (),
     confidence: float = 0.95,
     seed: int = 0,
-) -> Table:
+) -> ResultTable:
     """Paired differences between models on the same rows.
 
     Past `MAX_MODELS_IN_PAIRS` models all are compared with the first `BEST_COMPARED` of the
@@ -155,7 +155,7 @@ def compare(
         name: np.array([row[name] for row in rows], dtype=object if name in text else np.float64)
         for name in names
     }
-    return Table(
+    return ResultTable(
         name="models",
         columns=columns,
         notes=(

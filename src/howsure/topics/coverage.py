@@ -16,7 +16,16 @@ import numpy.typing as npt
 from howsure.core.arrays import BoolArray, FloatArray, as_vector, check_interval
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import level
-from howsure.core.records import UNIT, Axis, Curve, Direction, Layout, Notion, Table, TableLayout
+from howsure.core.records import (
+    UNIT,
+    Axis,
+    Curve,
+    Direction,
+    Layout,
+    Notion,
+    ResultTable,
+    TableLayout,
+)
 from howsure.core.weights import check_multiplicities
 from howsure.engine.measure import Evaluation
 from howsure.engine.metric import (
@@ -545,7 +554,7 @@ def _reachable(view: View) -> list[float]:
     return reached
 
 
-def _coverage_table(evaluation: Evaluation) -> list[Table]:
+def _coverage_table(evaluation: Evaluation) -> list[ResultTable]:
     """Coverage of all rows at each nominal coverage, beside what the predictions claim."""
     records = [
         record
@@ -562,7 +571,7 @@ def _coverage_table(evaluation: Evaluation) -> list[Table]:
     columns = {"n": columns_of["n"], "empirical_coverage": columns_of["value"]}
     columns |= {name: columns_of[name] for name in ("lower", "upper")}
     columns |= {"claimed": np.where(np.isfinite(null), null, nominal), "nominal": nominal}
-    return [Table(name="coverage", columns=columns, model=evaluation.evalset.model)]
+    return [ResultTable(name="coverage", columns=columns, model=evaluation.evalset.model)]
 
 
 _share = partial(

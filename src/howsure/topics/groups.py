@@ -22,7 +22,7 @@ from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import UnanswerableError, attempt
 from howsure.core.formats import listed
 from howsure.core.labels import Categories, joint
-from howsure.core.records import Notion, Record, Table, TableLayout
+from howsure.core.records import Notion, Record, ResultTable, TableLayout
 from howsure.core.rng import child
 from howsure.core.times import Chronology
 from howsure.engine.catalogue import catalogue
@@ -78,7 +78,7 @@ class GroupReport:
     """What groups tell: records, the table of coverages, and notes on what was left out."""
 
     records: tuple[Record, ...]
-    table: Table | None
+    table: ResultTable | None
     notes: tuple[str, ...]
 
     __repr__ = brief_repr
@@ -207,7 +207,7 @@ def compare_groups(
     if not divided:
         return GroupReport((), None, notes)
     records: list[Record] = []
-    shown: Table | None = None
+    shown: ResultTable | None = None
     entries, evalset = catalogue(), evaluation.evalset
     for coverage in evaluation.coverages:
         if evaluation.row_scores("empirical_coverage", coverage) is None:
@@ -402,7 +402,7 @@ class GroupComparison:
             return np.full(len(total), rows[0])
         return np.clip(_counts(self.evalset, grouping, rows) / total, 0.0, 1.0)
 
-    def table(self) -> Table:
+    def table(self) -> ResultTable:
         """Coverage of every group with its band, its exact test and the Holm adjustment."""
         evalset, parts = self.evalset, []
         widths = self.evaluation.row_scores("mean_width", self.coverage)
@@ -428,7 +428,7 @@ class GroupComparison:
             p = np.asarray(binomial_test(hits, columns["n"], columns["claimed"]))
         columns["p_value"] = p
         columns["adjusted_p_value"] = holm(p) if not np.isnan(p).any() else p
-        return Table(
+        return ResultTable(
             name="groups",
             columns=columns,
             model=evalset.model,

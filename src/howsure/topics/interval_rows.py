@@ -11,7 +11,7 @@ from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import level
 from howsure.core.labels import Categories
-from howsure.core.records import Table, TableLayout
+from howsure.core.records import ResultTable, TableLayout
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.engine.measure import Evaluation
 from howsure.predictions import content_order
@@ -28,12 +28,12 @@ _WORDS = {"mean": "predicted mean", "median": "median", "midpoint": _MIDPOINT}
 
 def interval_tables(
     evaluations: Sequence[Evaluation], *, seed: int = 0
-) -> tuple[list[Table], list[str]]:
+) -> tuple[list[ResultTable], list[str]]:
     """y beside its interval in a few rows of each model, and why a model has none.
 
     Rows are chosen by their content, so their order has no say, and are the same for all models.
     """
-    made: list[Table] = []
+    made: list[ResultTable] = []
     reasons: list[str] = []
     if not evaluations:
         return made, reasons
@@ -58,7 +58,7 @@ def _chosen(evaluations: Sequence[Evaluation], seed: int) -> IntArray:
     return np.asarray(order[np.argsort(draws, kind="stable")[:MAX_ROWS_SHOWN]])
 
 
-def _table(evaluation: Evaluation, rows: IntArray) -> Table:
+def _table(evaluation: Evaluation, rows: IntArray) -> ResultTable:
     """The rows of one model, in order of time, or from narrow to wide."""
     evalset, view = evaluation.evalset, evaluation.view
     coverage = min(evaluation.coverages, key=lambda each: (abs(each - 0.9), each))
@@ -87,7 +87,7 @@ def _table(evaluation: Evaluation, rows: IntArray) -> Table:
         "covered": np.where(inside, "yes", "no").astype(object),
         "nominal": np.full(len(picked), coverage),
     }
-    return Table(
+    return ResultTable(
         name="intervals",
         columns=columns,
         labels={"point": what},

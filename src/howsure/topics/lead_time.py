@@ -21,7 +21,7 @@ from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import listed, percent
-from howsure.core.records import Axis, Curve, Direction, Key, Layout, Notion, Record, Table
+from howsure.core.records import Axis, Curve, Direction, Key, Layout, Notion, Record, ResultTable
 from howsure.core.times import Chronology
 from howsure.engine.catalogue import catalogue
 from howsure.engine.finding import (
@@ -337,7 +337,7 @@ def _curves(evaluation: Evaluation, confidence: float) -> list[Curve]:
     ]
 
 
-def _tables(evaluation: Evaluation) -> list[Table]:
+def _tables(evaluation: Evaluation) -> list[ResultTable]:
     """The same as numbers."""
     view, coverage = evaluation.view, evaluation.coverages[-1]
     leads: Leads = view.get("leads")
@@ -363,7 +363,7 @@ def _tables(evaluation: Evaluation) -> list[Table]:
         leads.left_out,
     ]
     return [
-        Table(
+        ResultTable(
             name="lead_times",
             columns=columns,
             labels=labels,

@@ -20,7 +20,7 @@ from howsure.core.classes import frozen
 from howsure.core.errors import DegenerateError, InputError, UnanswerableError
 from howsure.core.formats import counted, listed
 from howsure.core.labels import Categories
-from howsure.core.records import Direction, Table, TableLayout
+from howsure.core.records import Direction, ResultTable, TableLayout
 from howsure.core.rng import child
 from howsure.core.text import capitalized
 from howsure.engine.measure import Evaluation
@@ -252,7 +252,7 @@ def _absent(view: View) -> str:
     )
 
 
-def _tables(evaluation: Evaluation) -> list[Table]:
+def _tables(evaluation: Evaluation) -> list[ResultTable]:
     """Series, that of the highest relative score first, and what is missing."""
     view = evaluation.view
     scaled: ScaledScores = view.get("scaled")
@@ -279,7 +279,7 @@ def _tables(evaluation: Evaluation) -> list[Table]:
         f"fewer than {MIN_ROWS_OF_SERIES} rows are omitted."
     )
     return [
-        Table(
+        ResultTable(
             name="series",
             columns=columns,
             labels={
@@ -363,7 +363,7 @@ def standing_over_series(
     *,
     confidence: float = 0.95,
     seed: int = 0,
-) -> Table | None:
+) -> ResultTable | None:
     """Relative skill and rank of each model, with intervals by bootstrap over series.
 
     It is scaled to the model that is the baseline, if one is. None where rows are of no series, or
@@ -401,7 +401,7 @@ def standing_over_series(
         "rank_to": last.astype(np.int64),
     }
     to = "the geometric mean of all" if base is None else names[base]
-    return Table(
+    return ResultTable(
         name="relative_skill",
         columns={name: values[order] for name, values in columns.items()},
         labels={"lower": "from", "upper": "to", "rank_from": "from", "rank_to": "to"},

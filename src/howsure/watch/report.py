@@ -19,7 +19,7 @@ from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import restored
 from howsure.core.errors import InputError
 from howsure.core.formats import counted, fixed, listed, percent
-from howsure.core.records import Table
+from howsure.core.records import ResultTable
 from howsure.engine.finding import between
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark
 from howsure.report.document import Choice, Document, Formed, Option, Section, Tone, VerdictLine
@@ -250,7 +250,7 @@ class WatchReport(Formed):
                 )
             yield VerdictLine(report.sentence, question="What was the result before?")
 
-    def _tables(self) -> tuple[Table, ...]:
+    def _tables(self) -> tuple[ResultTable, ...]:
         reports = (*self.past, self)
         lengths = [report.days for report in reports]
         days = {
@@ -266,7 +266,7 @@ class WatchReport(Formed):
         if self.past:
             days["corrections"] = np.repeat(np.arange(len(reports)), lengths)
         names = ["group", "quantity", "since", "earliest", "latest", "value", "lower", "upper"]
-        tables = [Table(name="days", columns=days), self._table("broken", names, self.broken)]
+        tables = [ResultTable(name="days", columns=days), self._table("broken", names, self.broken)]
         corrections = [report.correction for report in self.past if report.correction is not None]
         if corrections:
             names = ["after", "method", "rows", "gain", "lower", "upper"]
@@ -280,7 +280,7 @@ class WatchReport(Formed):
             tables.append(replace(table, columns={"factor": factor, **table.columns}))
         return tuple(tables)
 
-    def _table_of_expectations(self) -> Table:
+    def _table_of_expectations(self) -> ResultTable:
         """What was expected on each day before its labels came."""
         expected = [*self.expected_by_day.values()]
         columns: dict[str, AnyArray] = {
@@ -295,9 +295,9 @@ class WatchReport(Formed):
                 cells = np.array([getattr(getattr(today, name), end) for today in expected])
                 if not np.isnan(cells).all():
                     columns[name if end == "value" else f"{name}_{end}"] = cells
-        return Table(name="expected", columns=columns)
+        return ResultTable(name="expected", columns=columns)
 
-    def _table(self, name: str, columns: Sequence[str], rows: Sequence[Any]) -> Table:
+    def _table(self, name: str, columns: Sequence[str], rows: Sequence[Any]) -> ResultTable:
         """Attributes of some rows as a table."""
         table: dict[str, AnyArray] = {}
         for column in columns:
@@ -306,7 +306,7 @@ class WatchReport(Formed):
                 cells = [self.promise.day_in_words(day) for day in cells]
             kind = object if any(isinstance(cell, str) for cell in cells) else np.float64
             table[column] = np.array(cells, dtype=kind)
-        return Table(name=name, columns=table)
+        return ResultTable(name=name, columns=table)
 
     def to_csv(self) -> str:
         """Each day that is booked as a line of CSV: evidence, and coverage."""

@@ -10,7 +10,7 @@ import pytest
 
 from extras import needs
 from howsure.core.errors import InputError
-from howsure.core.records import Curve, Table
+from howsure.core.records import Curve, ResultTable
 from howsure.figures import Figure, Mark, plot, to_vega
 from howsure_studies.congruence import TRUTH, CongruenceMeasure, CongruenceRun, compare, wave_task
 from howsure_studies.congruence.figures import (
@@ -82,9 +82,9 @@ def severities(kind: str = "mixup") -> list[Monotonicity]:
     ]
 
 
-def scatter(model: str, rows: int) -> Table:
+def scatter(model: str, rows: int) -> ResultTable:
     grid = np.linspace(0.0, 1.0, rows)
-    return Table(name="d", columns={"error": grid, "cce": grid**2}, model=model)
+    return ResultTable(name="d", columns={"error": grid, "cce": grid**2}, model=model)
 
 
 def variations() -> Reliability:
@@ -210,7 +210,7 @@ def test_scatter_and_dots_hold_what_was_given() -> None:
         (lambda: severity_figure(severities()[:0]), "a known cce"),
         (lambda: rejection_figure(replace(rejected(), x=np.ones(40))), "a share of at most"),
         (lambda: diagnosis_figure([]), "error and cce"),
-        (lambda: diagnosis_figure([Table(name="d", columns={})]), "error and cce"),
+        (lambda: diagnosis_figure([ResultTable(name="d", columns={})]), "error and cce"),
         (lambda: variation_figure(replace(variations(), ece=np.full(5, np.nan))), "a pair with"),
         (lambda: models_figure([Dots(series="a", values={"b": np.nan})]), "contain a value"),
         (lambda: models_figure([Dots(series="a", values={"b": 1.0})], "mae"), "measure must be"),

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from howsure.core.records import Record, Table
+from howsure.core.records import Record, ResultTable
 from howsure_studies.engine import (
     Combined,
     Group,
@@ -108,5 +108,5 @@ class ChainStudy(Study):
         return Combined(table=stacked(tables), results={})
 
 
-def numbers(total: int) -> Table:
-    return Table(name="records", columns={"value": np.array([float(total)])})
+def numbers(total: int) -> ResultTable:
+    return ResultTable(name="records", columns={"value": np.array([float(total)])})

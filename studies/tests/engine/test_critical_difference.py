@@ -10,7 +10,7 @@ import pytest
 
 from extras import needs
 from howsure.core.errors import InputError
-from howsure.core.records import Table
+from howsure.core.records import ResultTable
 from howsure.figures import Figure, Layer, Mark, plot, to_vega
 from howsure.figures.telling import describe_figure
 from howsure_studies.engine.critical_difference import CRITICAL, LEADERS, TIED, rank_figure
@@ -38,10 +38,12 @@ def segments(figure: Figure) -> tuple[list[tuple[float, ...]], list[tuple[float,
     return upright, level
 
 
-def table_of(ranks: list[float], **columns: list[bool]) -> Table:
+def table_of(ranks: list[float], **columns: list[bool]) -> ResultTable:
     names = np.array([f"method {place}" for place in range(len(ranks))], dtype=object)
     cliques = {name: np.array(inside) for name, inside in columns.items()}
-    return Table(name="ranks", columns={"method": names, "mean_rank": np.array(ranks), **cliques})
+    return ResultTable(
+        name="ranks", columns={"method": names, "mean_rank": np.array(ranks), **cliques}
+    )
 
 
 def test_methods_stand_at_their_mean_ranks_from_best_to_worst() -> None:
@@ -150,7 +152,7 @@ def test_many_methods_have_an_axis_that_can_be_read() -> None:
 
 def test_long_names_take_two_lines_and_end_in_an_ellipsis() -> None:
     names = np.array(["Gaussian Ensemble + GMM", "x" * 300, "short"], dtype=object)
-    table = Table(name="ranks", columns={"method": names, "mean_rank": np.arange(1.0, 4.0)})
+    table = ResultTable(name="ranks", columns={"method": names, "mean_rank": np.arange(1.0, 4.0)})
     figure = rank_figure(table)
     drawn = [name for layer in of(figure, "names", Mark.TEXT) for name in layer.labels]
     assert drawn[0] == "Gaussian\nEnsemble + GMM"
@@ -193,7 +195,7 @@ def test_matplotlib_draws_every_name(figure: Figure) -> None:
 )
 def test_a_table_without_ranks_is_refused(columns: dict[str, np.ndarray], match: str) -> None:
     with pytest.raises(InputError, match=match):
-        rank_figure(Table(name="ranks", columns=columns))
+        rank_figure(ResultTable(name="ranks", columns=columns))
 
 
 def test_ranks_are_told_from_the_best_on() -> None:
@@ -202,5 +204,5 @@ def test_ranks_are_told_from_the_best_on() -> None:
         "mean_rank": np.array([1.8, 1.2]),
         "clique_1": np.array([True, True]),
     }
-    figure = rank_figure(Table(name="ranks", columns=columns))
+    figure = rank_figure(ResultTable(name="ranks", columns=columns))
     assert describe_figure(figure) == "Mean ranks: a 1.2, b 1.8. Not significantly different: a, b."

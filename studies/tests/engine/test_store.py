@@ -20,7 +20,7 @@ from pyarrow import parquet
 from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.files import LocalFolder
-from howsure.core.records import Table
+from howsure.core.records import ResultTable
 from howsure_studies.engine import (
     FORMAT,
     DamagedError,
@@ -40,9 +40,9 @@ ADDRESS = address_of(IDENTITY)
 def output(values: Any = (0.25, np.nan, -np.inf)) -> TrialOutput:
     numbers = np.array(values, dtype=np.float64)
     return TrialOutput(
-        records=Table(name="records", columns={"metric": np.array(["a"] * len(numbers))}),
-        predictions=Table(name="predictions", columns={"lower": numbers}),
-        tables={"points": Table(name="points", columns={"x0": numbers + 1})},
+        records=ResultTable(name="records", columns={"metric": np.array(["a"] * len(numbers))}),
+        predictions=ResultTable(name="predictions", columns={"lower": numbers}),
+        tables={"points": ResultTable(name="points", columns={"x0": numbers + 1})},
         keys={"method": "line", "seed": 3},
         facts={"reasons": {"cicf": "none"}, "n": 3},
         failed_parts=2,
@@ -204,7 +204,7 @@ def test_a_fact_that_was_changed_is_damage(store: Store) -> None:
 
 @pytest.mark.parametrize("name", ["../up", "a/b", "", ".hidden", "a\\b", 3])
 def test_names_of_tables_stay_in_their_folder(store: Store, name: Any) -> None:
-    table = Table(name="t", columns={"value": np.zeros(1)})
+    table = ResultTable(name="t", columns={"value": np.zeros(1)})
     with pytest.raises(OutputError, match="names of tables must be letters"):
         store.write(ADDRESS, IDENTITY, TrialOutput(records=table, tables={name: table}))
     assert store.entry(ADDRESS).status == "missing"
@@ -435,10 +435,10 @@ def test_addresses_tell_what_differs() -> None:
 
 
 def test_keys_may_not_hide_columns(store: Store) -> None:
-    table = Table(name="records", columns={"method": np.array(["x"])})
+    table = ResultTable(name="records", columns={"method": np.array(["x"])})
     with pytest.raises(InputError, match="must not have the names of keys, got method"):
         store.write(ADDRESS, IDENTITY, TrialOutput(records=table, keys={"method": "line"}))
-    uneven = Table(name="records", columns={"a": np.zeros(1), "b": np.zeros(2)})
+    uneven = ResultTable(name="records", columns={"a": np.zeros(1), "b": np.zeros(2)})
     with pytest.raises(InputError, match="must have one length"):
         store.write(ADDRESS, IDENTITY, TrialOutput(records=uneven))
     assert store.entry(ADDRESS).status == "missing"
@@ -461,7 +461,7 @@ def test_a_folder_reads_what_is_there(tmp_path: Path) -> None:
 
 def test_repeats_of_keys_cost_nothing(store: Store) -> None:
     many = TrialOutput(
-        records=Table(name="records", columns={"value": np.zeros(100_000)}),
+        records=ResultTable(name="records", columns={"value": np.zeros(100_000)}),
         keys={"method": "a rather long name of a method"},
     )
     store.write(ADDRESS, IDENTITY, many)
@@ -486,7 +486,9 @@ ARRAYS = {
 
 
 def with_arrays(arrays: Any) -> TrialOutput:
-    return TrialOutput(records=Table(name="records", columns={"value": np.zeros(1)}), arrays=arrays)
+    return TrialOutput(
+        records=ResultTable(name="records", columns={"value": np.zeros(1)}), arrays=arrays
+    )
 
 
 def test_arrays_are_kept_bit_by_bit(store: Store) -> None:
@@ -578,7 +580,7 @@ def test_a_store_of_before_arrays_is_read(store: Store) -> None:
     """Files and lists as the first version of the form wrote them, byte for byte."""
     folder = store.root / "trials" / "ab"
     folder.mkdir(parents=True)
-    data = parquet_bytes(to_arrow(Table(name="records", columns={"value": np.array([0.5])})))
+    data = parquet_bytes(to_arrow(ResultTable(name="records", columns={"value": np.array([0.5])})))
     (folder / "records.parquet").write_bytes(data)
     told = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     entry = {"format": 1, "address": "ab", "status": "done", "identity": {"seed": 0}}
@@ -600,7 +602,7 @@ def test_columns_of_every_kind_come_back_as_they_are_and_some_when_asked_for() -
         "flag": np.array([True, False, True]),
         "thing": np.array(["a", None, "b"], dtype=object),
     }
-    made = to_arrow(Table(name="all", columns=columns), {"world": "fän", "seed": 3})
+    made = to_arrow(ResultTable(name="all", columns=columns), {"world": "fän", "seed": 3})
     made.validate(full=True)
     data = parquet_bytes(made)
     held = parquet_table(data, "all")
@@ -615,10 +617,10 @@ def test_columns_of_every_kind_come_back_as_they_are_and_some_when_asked_for() -
 def test_numbers_and_text_are_kept_without_pandas() -> None:
     code = """
 import sys, numpy as np
-from howsure.core.records import Table
+from howsure.core.records import ResultTable
 from howsure_studies.engine.tables import parquet_bytes, parquet_table, to_arrow
 columns = {"text": np.array(["a"]), "value": np.array([0.5])}
-parquet_table(parquet_bytes(to_arrow(Table(name="t", columns=columns), {"w": "x"})), "t")
+parquet_table(parquet_bytes(to_arrow(ResultTable(name="t", columns=columns), {"w": "x"})), "t")
 sys.exit("pandas" in sys.modules)
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

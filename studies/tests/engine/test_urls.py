@@ -19,7 +19,7 @@ import pytest
 from extras import needs
 from howsure.core.errors import InputError, MissingDependencyError
 from howsure.core.files import RemoteFolder
-from howsure.core.records import Table
+from howsure.core.records import ResultTable
 from howsure_studies.engine import (
     FORMAT,
     DamagedError,
@@ -36,7 +36,7 @@ IDENTITY = {"seed": 0}
 
 def output(value: float = 0.5) -> TrialOutput:
     return TrialOutput(
-        records=Table(name="records", columns={"value": np.array([value])}),
+        records=ResultTable(name="records", columns={"value": np.array([value])}),
         arrays={"features": np.arange(6.0).reshape(2, 3)},
     )
 

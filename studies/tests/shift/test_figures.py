@@ -9,7 +9,7 @@ import pytest
 
 from extras import needs
 from howsure.core.errors import InputError
-from howsure.core.records import Curve, Direction, Record, Table
+from howsure.core.records import Curve, Direction, Record, ResultTable
 from howsure.figures import Figure, Layer, Mark, plot, to_vega
 from howsure_studies.shift import (
     change_figure,
@@ -41,9 +41,9 @@ def record(
     )
 
 
-def table(name: str = "averages", **columns: list[Any]) -> Table:
+def table(name: str = "averages", **columns: list[Any]) -> ResultTable:
     made = {k: np.array(v, dtype=object if k in TEXTS else float) for k, v in columns.items()}
-    return Table(name=name, columns=made, notes="Some notes.")
+    return ResultTable(name=name, columns=made, notes="Some notes.")
 
 
 TEXTS = ("method", "task", "test")

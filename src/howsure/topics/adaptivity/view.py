@@ -19,7 +19,17 @@ import numpy as np
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import fixed, number, percent
-from howsure.core.records import UNIT, Axis, Curve, Direction, Layout, Mark, Notion, Record, Table
+from howsure.core.records import (
+    UNIT,
+    Axis,
+    Curve,
+    Direction,
+    Layout,
+    Mark,
+    Notion,
+    Record,
+    ResultTable,
+)
 from howsure.core.rng import child
 from howsure.engine.finding import (
     FROM_ALL,
@@ -314,7 +324,7 @@ def _rank_ss(view: View, coverage: float) -> AdaptivityMeasure:
     return rank_ss(view.get("size", coverage), view.get("true_rank"), **_options(view))
 
 
-def cell_tables(evaluation: Evaluation) -> list[Table]:
+def cell_tables(evaluation: Evaluation) -> list[ResultTable]:
     """The cells by ease: ``adaptivity_cells``, of whatever measures were answered."""
     violation, slope = _answers(evaluation)
     measure = violation or slope
@@ -328,7 +338,7 @@ def cell_tables(evaluation: Evaluation) -> list[Table]:
     if slope is not None:
         columns |= {name: slope.cells.means[name] for name in ("size", "difficulty")}
     return [
-        Table(
+        ResultTable(
             name="adaptivity_cells",
             columns=columns,
             labels={"cell": "cell, from the hardest", "n": "rows"},

@@ -23,7 +23,7 @@ from howsure.core.records import (
     Layout,
     Notion,
     Record,
-    Table,
+    ResultTable,
     Zone,
 )
 from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words, small, span
@@ -273,7 +273,7 @@ def _interval_cost(curve: CharacteristicCurve, coverage: float) -> Cost:
     return curve.on(x="bandwidth", y_axis="deficit").cost(coverage=coverage)
 
 
-def operating_points(evaluation: Evaluation) -> list[Table]:
+def operating_points(evaluation: Evaluation) -> list[ResultTable]:
     """Where the model stands, where it should, and where its interval score would be least."""
     view = evaluation.view
     curve: CharacteristicCurve = view.get("characteristic")
@@ -305,7 +305,7 @@ def operating_points(evaluation: Evaluation) -> list[Table]:
     }
     notes = "k multiplies each row's bands about its point forecast; 1 leaves them as they are."
     model = view.evalset.model
-    return [Table(name="characteristic_points", columns=columns, model=model, notes=notes)]
+    return [ResultTable(name="characteristic_points", columns=columns, model=model, notes=notes)]
 
 
 _entry = partial(

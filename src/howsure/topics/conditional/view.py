@@ -18,7 +18,7 @@ from howsure.core.arrays import AnyArray, BoolArray, FloatArray
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import level, percent
 from howsure.core.labels import InputColumn
-from howsure.core.records import UNIT, Axis, Curve, Direction, Layout, Notion, Record, Table
+from howsure.core.records import UNIT, Axis, Curve, Direction, Layout, Notion, Record, ResultTable
 from howsure.engine.finding import (
     FROM_ALL,
     SDS,
@@ -183,7 +183,7 @@ def _gaps(view: View, coverage: float) -> list[CoverageGap]:
     return [coverage_gap(hits, groups, name=name, **options) for name, groups in columns]
 
 
-def region_tables(evaluation: Evaluation) -> list[Table]:
+def region_tables(evaluation: Evaluation) -> list[ResultTable]:
     """Where coverage fails: the region of each measure, and all parts that a tree tells apart."""
     view, coverage = evaluation.view, evaluation.coverages[-1]
     regions: list[tuple[str, Region]] = []
@@ -231,7 +231,7 @@ _PARTS = (
 
 def _region_table(
     name: str, regions: Sequence[tuple[str, Region]], nominal: float, model: str, notes: str
-) -> Table | None:
+) -> ResultTable | None:
     if not regions:
         return None
     columns: dict[str, AnyArray] = {
@@ -255,7 +255,7 @@ def _region_table(
         "share": "share of rows",
         "expected": "expected coverage",
     }
-    return Table(name=name, columns=columns, labels=labels, model=model, notes=notes)
+    return ResultTable(name=name, columns=columns, labels=labels, model=model, notes=notes)
 
 
 def _local_curve(evaluation: Evaluation, confidence: float) -> list[Curve]:

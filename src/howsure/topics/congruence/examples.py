@@ -14,7 +14,7 @@ from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray, as_ve
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.labels import InputColumn, is_numeric
-from howsure.core.records import Curve, Table
+from howsure.core.records import Curve, ResultTable
 from howsure.core.rng import child, row_keys
 from howsure.predictions import Distribution, EvalSet, Samples
 from howsure.stats.bootstrap import subsample
@@ -54,7 +54,7 @@ def map_table(
     layout: MapLayout = "inputs",
     model: str = "",
     seed: int = 0,
-) -> Table:
+) -> ResultTable:
     """Congruence errors over a plane: of two inputs in their own units, where there are such.
 
     Features named by `first` go before those along which errors differ most. Rows `outside` a
@@ -97,7 +97,7 @@ def map_table(
         columns["outside"] = outside[chosen]
     labels = {"first": titles[0], "second": titles[1]}
     labels |= {"cce": "CCE", "perfect": "CCE of a perfect model"}
-    return Table(name="cce_map", columns=columns, labels=labels, model=model, notes=notes)
+    return ResultTable(name="cce_map", columns=columns, labels=labels, model=model, notes=notes)
 
 
 def _telling(features: Mapping[str, AnyArray], values: FloatArray) -> list[tuple[str, FloatArray]]:
@@ -132,7 +132,7 @@ def extremes_table(
     values: FloatArray,
     places: IntArray,
     further: Mapping[str, AnyArray],
-) -> Table:
+) -> ResultTable:
     """The rows of the highest and the lowest error, with what is known of them."""
     count = len(places) // 2
     columns: dict[str, AnyArray] = {
@@ -150,7 +150,7 @@ def extremes_table(
         columns.setdefault(name, value[places])
     for name, group in evalset.groups.items():
         columns.setdefault(name, group.labels[group.codes[places]])
-    return Table(
+    return ResultTable(
         name="cce_rows",
         columns=columns,
         model=evalset.model,
@@ -160,7 +160,7 @@ def extremes_table(
 
 def tree_table(
     evalset: EvalSet, values: FloatArray, seed: int, proven: bool, notes: str = ""
-) -> Table | None:
+) -> ResultTable | None:
     """Which features or groups explain high errors: leaves of a shallow tree.
 
     Errors differ among leaves of a right model too, for they are smooth and a tree looks for what
@@ -191,7 +191,7 @@ def tree_table(
     overall = np.average(cce[finite], weights=columns["rows"][finite]) if finite.any() else math.nan
     columns["worse"] = proven & (cce - 1.96 * columns["standard_error"] > overall)
     how = "A shallow tree grown on half of the rows; cce is the mean on the other half."
-    return Table(
+    return ResultTable(
         name="cce_tree", columns=columns, model=evalset.model, notes=f"{how} {notes}".strip()
     )
 

@@ -28,7 +28,7 @@ from howsure.core.records import (
     Layout,
     Notion,
     Record,
-    Table,
+    ResultTable,
     TableLayout,
 )
 from howsure.core.rng import child, row_keys
@@ -159,7 +159,7 @@ class CongruenceReport:
     """What conditional congruence tells of one model: its record, and where it is wrong."""
 
     record: Record  # the mean error beside that of a right model
-    tables: tuple[Table, ...] = ()  # `cce_map`, `cce_rows` and `cce_tree`
+    tables: tuple[ResultTable, ...] = ()  # `cce_map`, `cce_rows` and `cce_tree`
     curves: tuple[Curve, ...] = ()  # rejection by the error
     # shape (k,): where the rows of `cce_rows` stand in the evaluation set
     places: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -242,7 +242,7 @@ def _assessed(
     report_progress(f"{options.layout} map, rows, tree", 3, 4)
     places = extremes(score.values)
     further_of_part = {name: value[rows] for name, value in further.items()}
-    makers: dict[str, Callable[[], Table | None]] = {
+    makers: dict[str, Callable[[], ResultTable | None]] = {
         "map": lambda: map_table(
             np.asarray(reference.inputs.rows, dtype=np.float64),
             score.values,
@@ -385,7 +385,7 @@ def _explained(
     seed: int,
     options: CongruenceOptions,
     proven: bool,
-) -> Table | None:
+) -> ResultTable | None:
     """The tree of errors. Groups that are no inputs count as inputs here.
 
     An error given the inputs alone is an average over groups, so that a group in which the model

@@ -36,7 +36,7 @@ from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import DegenerateError, UnanswerableError
 from howsure.core.formats import listed
 from howsure.core.labels import Categories
-from howsure.core.records import Table
+from howsure.core.records import ResultTable
 from howsure.core.rng import KeyArray, row_hashes, row_keys, row_uniforms
 from howsure.core.times import Chronology, Units
 from howsure.core.weights import Weights, check_multiplicities
@@ -569,7 +569,7 @@ def skill_of_groups(
     return name, value, influence
 
 
-def skill_by_group(evaluation: Evaluation) -> list[Table]:
+def skill_by_group(evaluation: Evaluation) -> list[ResultTable]:
     """Skill of each group of at least 30 rows, with intervals that hold for all at once."""
     from howsure.topics.groups import Grouping, rows_in_groups  # which reads the catalogue
 
@@ -618,7 +618,7 @@ def skill_by_group(evaluation: Evaluation) -> list[Table]:
     if left_out:
         notes.append(f"Left out, past {MOST_GROUPS} groups: {listed(left_out, most=3)}.")
     return [
-        Table(
+        ResultTable(
             name="skill_by_group",
             columns={
                 head: np.array(values)

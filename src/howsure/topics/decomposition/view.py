@@ -19,7 +19,7 @@ from scipy import special
 from howsure.core.arrays import AnyArray, FloatArray, power_of_two
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import level as in_per_cent
-from howsure.core.records import Axis, Curve, Direction, Layout, Table, TableLayout
+from howsure.core.records import Axis, Curve, Direction, Layout, ResultTable, TableLayout
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.engine.metric import SLOW_ROWS, Array, Laws, Metric, Question, Topic, stated
 from howsure.stats.bootstrap import subsample
@@ -378,7 +378,7 @@ def _if_right(view: View, of: _Measure) -> FloatArray:
     return np.array(means)
 
 
-def score_parts(evaluation: Evaluation) -> list[Table]:
+def score_parts(evaluation: Evaluation) -> list[ResultTable]:
     """S = UNC − DSC + MCB, of the mean pinball loss or else of the squared error."""
     view = evaluation.view
     if view.evalset.n > SLOW_ROWS and not asked(view):
@@ -410,7 +410,7 @@ def score_parts(evaluation: Evaluation) -> list[Table]:
             }
         n = parts.miscalibration.n
         return [
-            Table(
+            ResultTable(
                 name="score_parts",
                 columns=columns,
                 model=view.evalset.model,

@@ -19,7 +19,7 @@ from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.progress import report_progress
-from howsure.core.records import Table
+from howsure.core.records import ResultTable
 from howsure.core.rng import child
 from howsure.topics.adaptivity import (
     EaseCells,
@@ -83,9 +83,9 @@ class MeasureValidation:
         noise = float((self.rate * (1 - self.rate)).mean()) / self.pairs
         return max(1.0 - noise / spread, 0.0) if spread > 0 else 0.0
 
-    def table(self) -> Table:
+    def table(self) -> ResultTable:
         """One row a measure: correlation, p-value, and rank by size of the correlation."""
-        return Table(
+        return ResultTable(
             name="adaptivity_validation",
             columns={
                 "measure": np.array(self.measures, dtype=object),
@@ -299,7 +299,7 @@ def ease_sensitivity(
     *,
     coverage: float,
     bins: Sequence[int] = (20, 50, 100),
-) -> Table:
+) -> ResultTable:
     """T-CV and T-SS of the same predictions, by the way of disturbing and the number of cells.
 
     Parameters
@@ -315,7 +315,7 @@ def ease_sensitivity(
 
     Returns
     -------
-    Table
+    ResultTable
         One row a way and a number of cells: ``ease``, ``bins``, ``t_cv``, ``t_cv_floor`` (of a
         perfect model, median), ``t_ss``, and ``agreement``, Spearman's correlation with the
         first ease.
@@ -353,7 +353,7 @@ def ease_sensitivity(
                     "agreement": agreement,
                 }
             )
-    return Table(
+    return ResultTable(
         name="adaptivity_sensitivity",
         columns=columns_of(rows),
         labels={"ease": "way of disturbing", "t_cv_floor": "T-CV of a perfect model, median"},

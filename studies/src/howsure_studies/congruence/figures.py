@@ -13,7 +13,7 @@ from howsure.core import formats
 from howsure.core.arrays import AnyArray, FloatArray, as_vector
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
-from howsure.core.records import Curve, Table
+from howsure.core.records import Curve, ResultTable
 from howsure.core.registry import check_known
 from howsure.core.text import distinct, headed, one_line
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark, number, sample_points
@@ -245,7 +245,9 @@ def _noted(note: str) -> tuple[str, ...]:
     return (one_line(note, 400),) if note else ()
 
 
-def diagnosis_figure(tables: Sequence[Table], places: Places = NO_PLACES, note: str = "") -> Figure:
+def diagnosis_figure(
+    tables: Sequence[ResultTable], places: Places = NO_PLACES, note: str = ""
+) -> Figure:
     """CCE at unlabelled inputs against the true error there, a colour a model (section 4.7)."""
     names = distinct([table.model or "model" for table in tables])
     layers, notes = [], []

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
-from howsure.core.records import Curve, Direction, Notion, Record, Table
+from howsure.core.records import Curve, Direction, Notion, Record, ResultTable
 from howsure.core.registry import check_known, unknown
 from howsure.topics.congruence import RejectionCurve, rejection_curve
 from howsure_studies.engine import columns_of
@@ -197,7 +197,7 @@ class CongruenceResult:
             options={**self.options, "runs": float(len(runs))},
         )
 
-    def table(self) -> Table:
+    def table(self) -> ResultTable:
         """One row a task, model and seed: measures with their spreads and variations."""
         rows = [
             {
@@ -212,7 +212,7 @@ class CongruenceResult:
             }
             for run in self.runs
         ]
-        return Table(
+        return ResultTable(
             name="congruence_models",
             columns=columns_of(rows),
             labels={
@@ -438,10 +438,10 @@ class Diagnosis:
             for name, value in zip(("spearman", "pearson"), pair, strict=True)
         )
 
-    def table(self) -> Table:
+    def table(self) -> ResultTable:
         """One row a test input."""
         inputs = {f"x{number}": column for number, column in enumerate(self.x.T[:2])}
-        return Table(
+        return ResultTable(
             name="congruence_diagnosis",
             columns={**inputs, "cce": self.cce, "error": self.error, "nll": self.nll},
             labels={"error": "distance from the true distribution"},
@@ -495,9 +495,9 @@ class Robustness:
             for measure, change in self.changes.items()
         )
 
-    def table(self) -> Table:
+    def table(self) -> ResultTable:
         """One row a setting."""
-        return Table(
+        return ResultTable(
             name="congruence_robustness",
             columns={
                 "setting": np.array(self.settings, dtype=object),

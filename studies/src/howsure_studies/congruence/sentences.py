@@ -18,7 +18,7 @@ import numpy as np
 from howsure.core import formats
 from howsure.core.arrays import FloatArray
 from howsure.core.formats import counted, listed
-from howsure.core.records import Record, Table
+from howsure.core.records import Record, ResultTable
 from howsure.report.document import GlossaryEntry, Tone, VerdictLine
 from howsure_studies.congruence.measure import TRUTH
 from howsure_studies.congruence.reliability import Reliability, published_reliability
@@ -185,7 +185,7 @@ class TaskExperiments:
         return (*records, *(whole.monotonicity.records() if whole.monotonicity else ()))
 
     @property
-    def tables(self) -> tuple[Table, ...]:
+    def tables(self) -> tuple[ResultTable, ...]:
         """The tables of the experiments."""
         whole = self.whole
         tables = [whole.result.table()] if whole.result.runs else []

@@ -12,7 +12,7 @@ import numpy as np
 from howsure.core import formats
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.errors import InputError
-from howsure.core.records import Table
+from howsure.core.records import ResultTable
 from howsure.core.text import distinct, one_line
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark, number, of_model, texts
 
@@ -34,7 +34,7 @@ _EDGE: Final = 0.04
 """How far the drawing reaches past the axis, as a share of its length."""
 
 
-def rank_figure(table: Table) -> Figure:
+def rank_figure(table: ResultTable) -> Figure:
     """The critical-difference diagram of a table of ranks.
 
     As in figure 1 of J. Demšar, JMLR 7 (2006), but with the best method on the left: methods are
@@ -43,7 +43,7 @@ def rank_figure(table: Table) -> Figure:
 
     Parameters
     ----------
-    table : Table
+    table : ResultTable
         Columns ``method`` and ``mean_rank``; it may hold ``shared_rank``,
         ``critical_difference`` and truth values ``clique_1``, …: what
         `howsure_studies.engine.ranks.RankComparison.table` gives.
@@ -60,7 +60,7 @@ def rank_figure(table: Table) -> Figure:
     Examples
     --------
     >>> columns = {"method": np.array(["a", "b"], dtype=object), "mean_rank": np.array([1.2, 1.8])}
-    >>> figure = rank_figure(Table(name="ranks", columns=columns))
+    >>> figure = rank_figure(ResultTable(name="ranks", columns=columns))
     >>> [layer.labels for layer in figure.layers if layer.series == "names"]
     [('a',), ('b',)]
     """

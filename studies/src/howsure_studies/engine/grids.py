@@ -11,7 +11,7 @@ import numpy as np
 
 from howsure.core import formats
 from howsure.core.classes import frozen
-from howsure.core.records import Record, Table
+from howsure.core.records import Record, ResultTable
 from howsure.report.document import Cell, Column, Grid, GridRows, Section, VerdictLine
 from howsure.report.grids import number_cell, share_cell, sort_key
 from howsure_studies.engine.comparison import columns_of
@@ -219,7 +219,7 @@ def beside_section(
     *,
     shares: Collection[str] = (),
     error: str = "the standard error",
-) -> tuple[Section, Table] | None:
+) -> tuple[Section, ResultTable] | None:
     """Each published number beside ours, and where they differ the reason; None without any.
 
     Where the paper has words in place of a number, they stand there.
@@ -243,7 +243,7 @@ def beside_section(
     -------
     section : Section
         One table, a part for each task and measure.
-    table : Table
+    table : ResultTable
         The same numbers, for programs.
     """
     wanted = [printed for printed in published if printed.measure in titles]
@@ -279,7 +279,7 @@ def beside_section(
     grid = replace(grid, columns=(*grid.columns, Column(title="Why")))
     line = VerdictLine(text=_significant(known), question="Comparison with the published numbers")
     section = Section(title="Comparison with the published numbers", lines=(line,), grids=(grid,))
-    return section, Table(name=BESIDE, columns=columns_of([*map(_row, known)]))
+    return section, ResultTable(name=BESIDE, columns=columns_of([*map(_row, known)]))
 
 
 def _compared(numbers: Sequence[OwnNumber], printed: Published, why: str) -> _Beside:

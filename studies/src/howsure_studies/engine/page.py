@@ -15,7 +15,7 @@ from howsure._version import __version__
 from howsure.core import formats
 from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.core.records import Table
+from howsure.core.records import ResultTable
 from howsure.figures import Figure
 from howsure.report.document import (
     TONES,
@@ -69,8 +69,8 @@ def study_document(
     opening: Section,
     sections: Iterable[Section],
     facts: Mapping[str, str],
-    beside: tuple[Section, Table] | None = None,
-    tables: Iterable[Table] = (),
+    beside: tuple[Section, ResultTable] | None = None,
+    tables: Iterable[ResultTable] = (),
     **rest: Any,
 ) -> Document:
     """The document of a study; sentences of a section are told with its title.
@@ -183,7 +183,7 @@ def side_by_side_page(
             "",
         ),
         records=records,
-        tables=(Table(name="results", columns=columns, notes=SIDE_BY_SIDE_NOTE),),
+        tables=(ResultTable(name="results", columns=columns, notes=SIDE_BY_SIDE_NOTE),),
         facts={"Worlds": ", ".join(worlds), "Methods": ", ".join(methods), **facts},
         command=command,
     )

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_matrix, check_fraction
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
-from howsure.core.records import Direction, Table
+from howsure.core.records import Direction, ResultTable
 from howsure.stats.binomial import holm
 
 PostHoc = Literal["wilcoxon-holm", "nemenyi"]
@@ -62,7 +62,7 @@ class RankComparison:
 
     __repr__ = brief_repr
 
-    def table(self, name: str = "ranks") -> Table:
+    def table(self, name: str = "ranks") -> ResultTable:
         """The methods from best to worst, with a column of truth values for each clique."""
         order = np.argsort(self.mean_ranks, kind="stable")
         columns: dict[str, npt.NDArray[np.generic]] = {
@@ -75,7 +75,7 @@ class RankComparison:
             columns[f"clique_{number}"] = np.isin(order, clique)
         test = self.friedman
         told = test.reason or f"p = {test.f_p_value:.3g}"
-        return Table(
+        return ResultTable(
             name=name,
             columns=columns,
             notes=(

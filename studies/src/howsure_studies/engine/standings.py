@@ -13,7 +13,7 @@ from pyarrow import compute as pc
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import UnanswerableError
-from howsure.core.records import Direction, Table
+from howsure.core.records import Direction, ResultTable
 from howsure.core.rng import child
 from howsure_studies.engine.confidence_sets import (
     confidence_set,
@@ -140,10 +140,10 @@ class Standings:
             gap_upper=pairs.upper[:, 0],
         )
 
-    def table(self) -> Table:
+    def table(self) -> ResultTable:
         """The same for programs, a row a method."""
         rows = len(self.methods)
-        return Table(
+        return ResultTable(
             name="standings",
             columns={
                 "metric": np.array([self.metric] * rows, dtype=object),

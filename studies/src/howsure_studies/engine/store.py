@@ -36,7 +36,7 @@ from howsure.core.arrays import AnyArray, shortened
 from howsure.core.classes import frozen
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.files import LocalFolder, RemoteFolder
-from howsure.core.records import Table
+from howsure.core.records import ResultTable
 from howsure_studies.engine.locks import FileLocks, Folder, Locks, SystemLocks
 from howsure_studies.engine.tables import (
     arrays_bytes,
@@ -77,12 +77,12 @@ class TrialOutput:
 
     Attributes
     ----------
-    records : Table, optional
+    records : ResultTable, optional
         Its numbers, one a row, where someone reads them: what follows from arrays need not stand
         here too.
-    predictions : Table, optional
+    predictions : ResultTable, optional
         What was believed, as far as results are made from it.
-    tables : mapping of str to Table
+    tables : mapping of str to ResultTable
         Further tables by name.
     arrays : mapping of str to array
         What is no table: a network's outputs, its features, its own bytes. Numbers or booleans of
@@ -95,15 +95,15 @@ class TrialOutput:
         Parts of the trial that failed and were left out, where it has parts.
     """
 
-    records: Table | None = None
-    predictions: Table | None = None
-    tables: Mapping[str, Table] = field(default_factory=dict)
+    records: ResultTable | None = None
+    predictions: ResultTable | None = None
+    tables: Mapping[str, ResultTable] = field(default_factory=dict)
     arrays: Mapping[str, AnyArray] = field(default_factory=dict)
     keys: Mapping[str, str | int] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     failed_parts: int = 0
 
-    def named_tables(self) -> dict[str, Table]:
+    def named_tables(self) -> dict[str, ResultTable]:
         """All tables by name."""
         given = {"records": self.records, **self.tables, "predictions": self.predictions}
         return {name: table for name, table in given.items() if table is not None}
@@ -234,9 +234,9 @@ class Store:
     --------
     >>> import tempfile
     >>> import numpy as np
-    >>> from howsure.core.records import Table
+    >>> from howsure.core.records import ResultTable
     >>> store = Store(tempfile.mkdtemp())
-    >>> numbers = Table(name="records", columns={"value": np.array([0.9])})
+    >>> numbers = ResultTable(name="records", columns={"value": np.array([0.9])})
     >>> store.write("ab12", {"seed": 0}, TrialOutput(records=numbers))
     >>> store.entry("ab12").status
     'done'

@@ -17,7 +17,7 @@ from pyarrow import parquet
 
 from howsure.core.arrays import AnyArray
 from howsure.core.errors import InputError
-from howsure.core.records import Direction, Notion, Record, Table
+from howsure.core.records import Direction, Notion, Record, ResultTable
 
 _FIELDS: Final = (
     *("metric", "coverage", "value", "standard_error", "lower", "upper", "confidence"),
@@ -28,12 +28,12 @@ _SAMPLE: Final = 1 << 16  # bytes that tell whether an array is worth compressin
 _WORTH: Final = 0.8  # compressed to at most this share
 
 
-def to_arrow(table: Table, keys: Mapping[str, str | int] | None = None) -> pa.Table:
+def to_arrow(table: ResultTable, keys: Mapping[str, str | int] | None = None) -> pa.Table:
     """An Arrow table of a table's columns, after columns that say one thing in every row.
 
     Parameters
     ----------
-    table : Table
+    table : ResultTable
         What is to be kept.
     keys : mapping of str to str or int, optional
         Columns that are the same in every row, such as the method's name.
@@ -51,7 +51,7 @@ def to_arrow(table: Table, keys: Mapping[str, str | int] | None = None) -> pa.Ta
     Examples
     --------
     >>> import numpy as np
-    >>> table = Table(name="records", columns={"value": np.array([0.9, 0.8])})
+    >>> table = ResultTable(name="records", columns={"value": np.array([0.9, 0.8])})
     >>> to_arrow(table, {"method": "line"}).column_names
     ['method', 'value']
     """
@@ -121,7 +121,7 @@ def records_table(records: Sequence[Record], keys: Mapping[str, str | int]) -> p
     columns: dict[str, Any] = {
         name: np.array([_plain(getattr(record, name)) for record in records]) for name in _FIELDS
     }
-    return to_arrow(Table(name="records", columns=columns), keys)
+    return to_arrow(ResultTable(name="records", columns=columns), keys)
 
 
 def records_of(table: pa.Table) -> tuple[Record, ...]:

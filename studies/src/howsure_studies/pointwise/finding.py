@@ -13,7 +13,7 @@ from howsure.core import formats
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError
-from howsure.core.records import Curve, Record, Table
+from howsure.core.records import Curve, Record, ResultTable
 from howsure_studies.engine import singles
 from howsure_studies.pointwise.figures import OneRun, one_run
 from howsure_studies.pointwise.formulas import Brier
@@ -181,7 +181,7 @@ class PointwiseSummary:
     picp: FloatArray  # of each trial
     cicp: FloatArray | None
     run: OneRun | None  # the first trial that succeeded
-    tables: tuple[Table, ...] = ()
+    tables: tuple[ResultTable, ...] = ()
 
     @classmethod
     def of(

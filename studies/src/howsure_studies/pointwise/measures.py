@@ -16,7 +16,7 @@ from howsure.core import formats
 from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray, as_vector
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.core.records import Curve, Direction, Notion, Record, Table
+from howsure.core.records import Curve, Direction, Notion, Record, ResultTable
 from howsure.stats.binomial import clopper_pearson
 from howsure_studies.pointwise.formulas import CoverageBand, coverage_band
 from howsure_studies.pointwise.simulation import PointwiseResult, Which
@@ -302,7 +302,7 @@ def _curves_of(result: PointwiseResult, which: Which, coverage: float) -> Iterat
     )
 
 
-def points_table(result: PointwiseResult, coverage: float) -> Table:
+def points_table(result: PointwiseResult, coverage: float) -> ResultTable:
     """Every test point: x, y, the truth, coverage with its band, verdict and mean widths.
 
     A verdict is −1 where the band lies below the nominal coverage, +1 where above, 0 where it
@@ -326,10 +326,10 @@ def points_table(result: PointwiseResult, coverage: float) -> Table:
     for which in ("picf", "cicf") if result.trials else ():
         if which == "picf" or result.mean_ends is not None:
             columns[f"{which}_width"] = result.width(which, coverage).mean(axis=0)
-    return Table(name="pointwise_points", columns=columns, model=result.method)
+    return ResultTable(name="pointwise_points", columns=columns, model=result.method)
 
 
-def trials_table(result: PointwiseResult, coverage: float) -> Table:
+def trials_table(result: PointwiseResult, coverage: float) -> ResultTable:
     """Every trial that succeeded: PICP, CICP, mean widths and log-likelihood."""
     numbers = dict(per_trial(result, coverage))
     columns = {
@@ -338,7 +338,7 @@ def trials_table(result: PointwiseResult, coverage: float) -> Table:
         "log_likelihood": result.log_likelihood,
         **numbers,
     }
-    return Table(name="pointwise_trials", columns=columns, model=result.method)
+    return ResultTable(name="pointwise_trials", columns=columns, model=result.method)
 
 
 def per_trial(result: PointwiseResult, coverage: float) -> Mapping[str, FloatArray]:
@@ -358,7 +358,7 @@ def _per_trial(result: PointwiseResult, coverage: float) -> dict[str, FloatArray
     return numbers
 
 
-def failing_ranges(result: PointwiseResult, which: Which, coverage: float) -> Table:
+def failing_ranges(result: PointwiseResult, which: Which, coverage: float) -> ResultTable:
     """Where along x coverage differs significantly: runs of test points of one verdict.
 
     Parameters
@@ -372,7 +372,7 @@ def failing_ranges(result: PointwiseResult, which: Which, coverage: float) -> Ta
 
     Returns
     -------
-    Table
+    ResultTable
         One row a run, in rising x: its first and last x, its number of points, its mean coverage
         and its verdict (−1 below, +1 above). Empty where the band contains the nominal
         coverage everywhere.
@@ -395,7 +395,7 @@ def failing_ranges(result: PointwiseResult, which: Which, coverage: float) -> Ta
     starts, ends = starts[kept], ends[kept]
     x, value = result.x[order, 0], band.value[order]
     means = [value[a:b].mean() for a, b in zip(starts, ends, strict=True)]
-    return Table(
+    return ResultTable(
         name=f"{which}_failing",
         columns={
             "from": x[starts],
@@ -413,7 +413,7 @@ def failing_regions(
     which: Which,
     coverage: float,
     names: Sequence[str] | None = None,
-) -> Table:
+) -> ResultTable:
     """Named regions of x, and whether coverage differs significantly on average over each.
 
     A row a region, the farthest from nominal first: where (in words), points, share, coverage,
@@ -442,7 +442,7 @@ def failing_regions(
     band = _banded(covered[1::2], region.astype(np.int64), sizes, result, which)
     words = _rules(tree.tree_, titles)
     order = np.argsort(-np.abs(band.value - coverage), kind="stable")
-    return Table(
+    return ResultTable(
         name=f"{which}_regions",
         columns={
             "where": np.array([words[int(node)] for node in nodes[order]], dtype=object),

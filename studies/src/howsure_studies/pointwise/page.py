@@ -13,7 +13,7 @@ from howsure.core import formats
 from howsure.core.arrays import FloatArray
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
-from howsure.core.records import Curve, Record, Table
+from howsure.core.records import Curve, Record, ResultTable
 from howsure.core.text import distinct
 from howsure.figures import Figure
 from howsure.report.document import (
@@ -186,7 +186,7 @@ def _shared_coverages(
     return shared
 
 
-def _beside(summaries: Sequence[PointwiseSummary]) -> tuple[Section, Table] | None:
+def _beside(summaries: Sequence[PointwiseSummary]) -> tuple[Section, ResultTable] | None:
     """Published numbers beside ours, then which of two methods has more, there and here."""
     beside = beside_section(_own_numbers(summaries), published("pointwise"), _PUBLISHED, _WHY)
     orders = _orders(summaries)

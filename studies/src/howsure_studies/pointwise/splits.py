@@ -38,7 +38,7 @@ from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError, cut_text
 from howsure.core.labels import Categories
 from howsure.core.progress import part_of, report_progress
-from howsure.core.records import Direction, Record, Table
+from howsure.core.records import Direction, Record, ResultTable
 from howsure.core.registry import check_known
 from howsure.core.rng import child
 from howsure.engine.measure import evaluate
@@ -464,7 +464,7 @@ def _pinball(judged: EvalSet, levels: FloatArray, seed: int) -> Record:
 
 def against_published(
     results: Sequence[SplitsResult], published: Mapping[str, FloatArray]
-) -> Table:
+) -> ResultTable:
     """Error and log score beside those that were published for the same splits, paired.
 
     Parameters
@@ -476,7 +476,7 @@ def against_published(
 
     Returns
     -------
-    Table
+    ResultTable
         Named ``splits_published``: table, method, metric, mean, published, difference (ours less
         the published; below 0 is better), standard_error (of the difference, corrected for the
         overlap of splits), splits, direction. Measures that a method lacks are left out.
@@ -515,7 +515,7 @@ def against_published(
                     "direction": Direction.LOWER.value,
                 }
             )
-    return Table(name="splits_published", columns=columns_of(rows))
+    return ResultTable(name="splits_published", columns=columns_of(rows))
 
 
 @final

@@ -16,7 +16,7 @@ from howsure.core.arrays import AnyArray, FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.convert import Checked, Count, Coverages, Fraction, plain
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.core.records import Table
+from howsure.core.records import ResultTable
 from howsure_studies.engine import (
     Combined,
     Group,
@@ -276,8 +276,8 @@ def _to_output(result: PointwiseResult) -> TrialOutput:
     }
     return TrialOutput(
         records=_records(result),
-        predictions=Table(name="predictions", columns=_predictions(result)),
-        tables={"points": Table(name="points", columns=_points(result))},
+        predictions=ResultTable(name="predictions", columns=_predictions(result)),
+        tables={"points": ResultTable(name="points", columns=_points(result))},
         keys={"world": result.world, "method": result.method, "seed": result.seed},
         facts=facts,
         failed_parts=len(result.failures),
@@ -317,7 +317,7 @@ def _from_tables(
     )
 
 
-def _records(result: PointwiseResult) -> Table:
+def _records(result: PointwiseResult) -> ResultTable:
     """One row a simulation and number: PICP, CICP and widths at each coverage, likelihood."""
     numbers = _simulations(result)
     parts = [
@@ -333,7 +333,7 @@ def _records(result: PointwiseResult) -> Table:
         "coverage": np.repeat([coverage for _, coverage, _ in parts], count),
         "value": np.concatenate([values for _, _, values in parts]),
     }
-    return Table(name="records", columns=columns)
+    return ResultTable(name="records", columns=columns)
 
 
 def _predictions(result: PointwiseResult) -> dict[str, AnyArray]:

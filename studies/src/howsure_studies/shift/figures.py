@@ -13,7 +13,7 @@ import numpy as np
 from howsure.core import formats
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
-from howsure.core.records import Curve, Direction, Record, Table
+from howsure.core.records import Curve, Direction, Record, ResultTable
 from howsure.core.text import distinct, headed, one_line
 from howsure.figures.figure import REFERENCE, Axis, Figure, Layer, Mark, number, texts
 from howsure.report.document import Choice, Option
@@ -111,7 +111,7 @@ def short_names(methods: Sequence[str]) -> tuple[str, ...]:
     return distinct([method.replace(" + Selective ", " + ") for method in methods])
 
 
-def trade_figure(table: Table, places: Mapping[str, int] | None = None) -> Figure:
+def trade_figure(table: ResultTable, places: Mapping[str, int] | None = None) -> Figure:
     """Coverage error against prediction rate, averaged over tasks: a point a method.
 
     Figure A6 of Gustafsson, Danelljan and Schön (TMLR 2023).
@@ -134,7 +134,7 @@ def trade_figure(table: Table, places: Mapping[str, int] | None = None) -> Figur
 
 
 def rank_scatter(
-    table: Table, measure: str = "val_width", places: Mapping[str, int] | None = None
+    table: ResultTable, measure: str = "val_width", places: Mapping[str, int] | None = None
 ) -> Figure:
     """Average coverage error against mean rank by a validation measure: a point a method.
 
@@ -160,7 +160,7 @@ def rank_scatter(
     )
 
 
-def two_ranks(table: Table, places: Mapping[str, int] | None = None) -> Figure:
+def two_ranks(table: ResultTable, places: Mapping[str, int] | None = None) -> Figure:
     """Mean rank by validation width against that by validation MAE: a point a method.
 
     Figure A3 of Gustafsson, Danelljan and Schön (TMLR 2023). The table has a row a method, with
@@ -215,7 +215,7 @@ def degree_figure(curves: Sequence[Curve], places: Mapping[str, int] | None = No
     )
 
 
-def change_figure(table: Table) -> Figure:
+def change_figure(table: ResultTable) -> Figure:
     """Coverage error against the change of the MAE, a point a test and a colour a task.
 
     Figures A16 and A17 of Gustafsson, Danelljan and Schön (TMLR 2023).
@@ -252,7 +252,7 @@ def change_figure(table: Table) -> Figure:
     )
 
 
-def _two(table: Table, x: str, y: str, name: str) -> tuple[FloatArray, FloatArray]:
+def _two(table: ResultTable, x: str, y: str, name: str) -> tuple[FloatArray, FloatArray]:
     """Two columns of numbers, of which some row has both."""
     first, second = number(table, x), number(table, y)
     if first is None or second is None or name not in table.columns:
@@ -263,7 +263,7 @@ def _two(table: Table, x: str, y: str, name: str) -> tuple[FloatArray, FloatArra
     return first, second
 
 
-def _points(table: Table, x: str, y: str, places: Mapping[str, int] | None) -> list[Layer]:
+def _points(table: ResultTable, x: str, y: str, places: Mapping[str, int] | None) -> list[Layer]:
     """A point a method, with its interval where the table has a standard error."""
     across, up = _two(table, x, y, "method")
     names = distinct(texts(table, "method"))
@@ -319,7 +319,7 @@ def _degree_layers(curve: Curve, name: str, colour: int) -> list[Layer]:
     return [ends, line, dots]
 
 
-def _null(table: Table) -> list[Layer]:
+def _null(table: ResultTable) -> list[Layer]:
     """A level line at what chance alone would show on average."""
     null = number(table, "null")
     if null is None or not np.isfinite(null).any():
@@ -328,7 +328,7 @@ def _null(table: Table) -> list[Layer]:
     return [Layer(mark=Mark.RULE, y=level, series=CHANCE, colour=REFERENCE)]
 
 
-def _notes(table: Table) -> tuple[str, ...]:
+def _notes(table: ResultTable) -> tuple[str, ...]:
     return (one_line(table.notes, 400),) if table.notes else ()
 
 
@@ -347,7 +347,7 @@ def trade_choice(results: Sequence[ShiftResult], places: Mapping[str, int]) -> t
     return choice_of("", [("", trade_figure(_with(results, "prediction_rate", rates), places))])
 
 
-def _with(results: Sequence[ShiftResult], column: str, values: Mapping[str, float]) -> Table:
+def _with(results: Sequence[ShiftResult], column: str, values: Mapping[str, float]) -> ResultTable:
     """Average coverage errors of the methods that have a value, with that value."""
     table = average_errors([result for result in results if result.method in values])
     added = np.array([values[str(name)] for name in table.columns["method"]])
@@ -397,11 +397,11 @@ def _ranks(results: Sequence[ShiftResult], places: Mapping[str, int]) -> tuple[C
     return (*choice_of("Ranked by", differences), *choice_of("Ranked by", scatters))
 
 
-def _ranks_table(ranks: Mapping[str, Mapping[str, float]], notes: str) -> Table:
+def _ranks_table(ranks: Mapping[str, Mapping[str, float]], notes: str) -> ResultTable:
     """Mean ranks of the same methods by several measures."""
     names = list(next(iter(ranks.values())))
     columns = {key: np.array([own[name] for name in names]) for key, own in ranks.items()}
-    return Table(
+    return ResultTable(
         name="shift_ranks",
         columns={"method": np.array(names, dtype=object), **columns},
         notes=notes,

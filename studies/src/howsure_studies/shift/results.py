@@ -13,7 +13,7 @@ from howsure.conformal.ranks import coverage_range
 from howsure.core.arrays import FloatArray, check_fraction
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
-from howsure.core.records import Curve, Direction, Notion, Record, Table
+from howsure.core.records import Curve, Direction, Notion, Record, ResultTable
 from howsure.core.registry import check_known
 from howsure_studies.engine import RunVariance, columns_of, crossed_spread
 from howsure_studies.engine.ranks import PostHoc, RankComparison, compare_ranks
@@ -484,7 +484,7 @@ def _unknown(measure: str, test: str, confidence: float) -> ShiftValue:
 # Tables and curves over results, side by side
 
 
-def average_errors(results: Sequence[ShiftResult]) -> Table:
+def average_errors(results: Sequence[ShiftResult]) -> ResultTable:
     """Average coverage error of each method over tasks, on their main tests.
 
     Parameters
@@ -494,7 +494,7 @@ def average_errors(results: Sequence[ShiftResult]) -> Table:
 
     Returns
     -------
-    Table
+    ResultTable
         One row a method, in the order given: ``coverage_error``, the mean over tasks of
         |mean empirical coverage − nominal|; its ``standard_error``, tasks being held fixed;
         ``null``, the mean expected of a model that covers just so; ``tasks``, the number behind
@@ -537,7 +537,7 @@ def average_errors(results: Sequence[ShiftResult]) -> Table:
             }
         )
     tasks = list(dict.fromkeys(result.task for result in results))
-    return Table(
+    return ResultTable(
         name="shift_average_errors",
         columns=columns_of(rows),
         labels={"coverage_error": "average coverage error", "null": "expected of a perfect model"},
@@ -694,7 +694,7 @@ def shift_against_error(
     by: str = "conformal",
     methods: Sequence[str] = INTERVAL_METHODS,
     every_test: bool = False,
-) -> Table:
+) -> ResultTable:
     """How much a task shifts, against how far its coverage is off.
 
     Parameters
@@ -710,7 +710,7 @@ def shift_against_error(
 
     Returns
     -------
-    Table
+    ResultTable
         One row a task, or test: ``relative_mae_change`` = (MAE of all test rows − MAE of
         validation rows)/MAE of validation rows with its interval, ``mae_change`` in the units of
         y, ``coverage_error``, the mean over the methods of |empirical − nominal coverage|, and
@@ -766,7 +766,7 @@ def shift_against_error(
                 }
             )
     columns = columns_of(rows)
-    return Table(
+    return ResultTable(
         name="shift_against_error",
         columns=columns,
         labels=LABELS,

@@ -11,7 +11,7 @@ import numpy as np
 
 from howsure.core.errors import InputError
 from howsure.core.formats import counted, fixed, listed
-from howsure.core.records import Record, Table
+from howsure.core.records import Record, ResultTable
 from howsure.report.document import Cell, Document, Grid, Section, VerdictLine
 from howsure.report.grids import number_cell, sort_key
 from howsure_studies.engine import MISSING, choice_of, columns_of, number_grid, study_document
@@ -123,7 +123,7 @@ def _records(results: Mapping[str, Sequence[WhichResult]]) -> Iterator[Record]:
             yield from (replace(r, model=result.method, group=group) for r in result.records())
 
 
-def _table(which: Which) -> Table:
+def _table(which: Which) -> ResultTable:
     """A row a method, cut and arm, for programs."""
     rows = [
         {
@@ -142,7 +142,7 @@ def _table(which: Which) -> Table:
         for result in which.results
         for k, arm in enumerate(ARMS)
     ]
-    return Table(name="which", columns=columns_of(rows))
+    return ResultTable(name="which", columns=columns_of(rows))
 
 
 # The first screen
@@ -393,7 +393,7 @@ def _shifted(which: Which) -> Section | None:
                 ("Uncorrected", "Corrected", "As advised"),
                 rows,
                 ("The median over methods, and the range from the lowest to the highest.",),
-                words=("Table", "Tested on"),
+                words=("ResultTable", "Tested on"),
             ),
         ),
     )
@@ -522,7 +522,7 @@ def _tables(which: Which) -> Section:
                     "licence is as stated by the data or the package that contains them.",
                     *(f"{m} on {t}: {why}." for m, own in failed.items() for t, why in own.items()),
                 ),
-                words=("Table", "What is predicted", "Late or foreign rows", "Licence"),
+                words=("ResultTable", "What is predicted", "Late or foreign rows", "Licence"),
             ),
         ),
     )
