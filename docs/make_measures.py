@@ -103,43 +103,43 @@ sets = howsure.LabelSets.likeliest(proba, 0.9, names)
 """
 EXAMPLES = {
     "distributions": f"""{_START}prediction = howsure.Distribution.normal(mean=mean, sd=sd)
-result = howsure.assess(y, prediction, trials=False)
+result = howsure.assess(y, prediction)
 """,
     "groups and time": f"""{_START}prediction = howsure.Distribution.normal(mean=mean, sd=sd)
 side = np.where(x < 0, "left", "right")
-result = howsure.assess(y, prediction, groups={{"side": side}}, time=np.arange(n), trials=False)
+result = howsure.assess(y, prediction, groups={{"side": side}}, time=np.arange(n))
 """,
     "series and lead times": f"""{_START}prediction = howsure.Distribution.normal(mean=mean, sd=sd)
 time, series = np.arange(n), np.arange(n) % 10
 rows = {{"time": time, "horizon": time % 4 + 1, "series": series}}
-result = howsure.assess(y, prediction, **rows, trials=False)
+result = howsure.assess(howsure.Table(y, prediction, **rows))
 """,
     "inputs": f"""{_START}prediction = howsure.Distribution.normal(mean=mean, sd=sd)
 side = np.where(x < 0, "left", "right")
-inputs = {{"x": {{"x": x}}, "groups": {{"side": side}}, "ease": -np.abs(x)}}
-result = howsure.assess(y, prediction, **inputs, trials=False)
+inputs = {{"features": {{"x": x}}, "groups": {{"side": side}}, "ease": -np.abs(x)}}
+result = howsure.assess(howsure.Table(y, prediction, **inputs))
 """,
     "quantiles": f"""{_START}levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 quantiles = mean[:, None] + sd[:, None] * np.array([-1.64, -0.67, 0, 0.67, 1.64])
-result = howsure.assess(y, howsure.Quantiles(levels, quantiles), trials=False)
+result = howsure.assess(y, howsure.Quantiles(levels, quantiles))
 """,
     "samples": f"""{_START}samples = mean[:, None] + sd[:, None] * rng.normal(size=(n, 20))
-result = howsure.assess(y, howsure.Samples(samples), trials=False)
+result = howsure.assess(y, howsure.Samples(samples))
 """,
     "one width": f"""{_START}lower, upper = mean - 0.35, mean + 0.35
-result = howsure.assess(y, (lower, upper), coverage=0.9, x={{"x": x}}, trials=False)
+result = howsure.assess(y, (lower, upper), coverage=0.9, features={{"x": x}})
 """,
     "times and a lead": f"""{_START}prediction = howsure.Distribution.normal(mean=mean, sd=sd)
-result = howsure.assess(y, prediction, time=np.arange(n), lead=1, season=7, trials=False)
+result = howsure.assess(y, prediction, time=np.arange(n), options=howsure.Options(lead=1, season=7))
 """,
     "two models": f"""{_START}both = {{
     "curve": howsure.Distribution.normal(mean=mean, sd=sd),
     "line": howsure.Distribution.normal(mean=x, sd=np.full(n, 0.6)),
 }}
-result = howsure.assess(y, both, baseline="line", trials=False)
+result = howsure.assess(y, both, options=howsure.Options(baseline="line"))
 """,
     "labels": f"""{_CLASSES}ease = proba.max(axis=1)
-result = howsure.assess(y, sets, ease=ease, trials=False)
+result = howsure.assess(howsure.Table(y, sets, ease=ease))
 """,
 }
 """Code that assesses a table, by what is in it; a page has the first that gives its measure."""

@@ -25,8 +25,9 @@ lead = time % 2 + 1
 law = howsure.Distribution.normal(x[:, 0], np.exp(0.3 * x[:, 1]))
 y = x[:, 0] + np.exp(0.3 * x[:, 1]) * rng.normal(size=60)
 inputs = {"a": x[:, 0], "b": x[:, 1], "ease": -x[:, 1]}
-quick = {"trials": False, "time": time, "horizon": lead, "groups": {"g": lead}}
-found = howsure.assess(y, law, x=inputs, ease="ease", **quick)
+quick = howsure.Options(trials=False)
+roles = {"time": time, "horizon": lead, "groups": {"g": lead}, "ease": "ease"}
+found = howsure.assess(howsure.Table(y, law, features=inputs, **roles), options=quick)
 found.save("page.html")
 found.save("report.json")
 assert "fault" not in found.facts.get("Notes", ""), found.facts["Notes"]
@@ -34,7 +35,7 @@ from howsure.testing import assert_holds
 
 assert_holds(y, law, limits=[{"measure": "crps", "max": 9.0}], fail_on="bad")
 sets = LabelSets(x[:, :1] > np.array([-1.0, 0.5, 1.0]), coverage=0.9)
-of_sets = howsure.assess((x[:, 1] > 0) + 0, sets, trials=False)
+of_sets = howsure.assess((x[:, 1] > 0) + 0, sets, options=quick)
 of_sets.save("sets.html")
 print(*(finding.id for each in (found, of_sets) for finding in each.findings))
 """

@@ -141,8 +141,8 @@ def test_a_column_that_a_name_gives_a_role_is_used_or_named(role: Any) -> None:
 
 def test_a_keyword_that_there_is_not_is_refused() -> None:
     with pytest.raises(HowsureError, match="near: cluster"):
-        howsure.assess(howsure.Table(Y, PLAIN["a"], clutser=SPARE["side"]))
-    with pytest.raises(HowsureError, match="one of point"):
+        howsure.assess(Y, PLAIN["a"], clutser=SPARE["side"])
+    with pytest.raises(HowsureError, match="role of Table must be one of y"):
         howsure.assess(howsure.Table(pd.DataFrame(PLAIN), uper="b"))
 
 

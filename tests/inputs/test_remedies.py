@@ -304,10 +304,6 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
             )
         },
     ),
-    "inputs twice": (
-        lambda: read(frame(point=MEAN, a=SD), x="a", features="a"),
-        {"give one of them": lambda: read(frame(point=MEAN, a=SD), features="a")},
-    ),
     "y beside y": (
         lambda: read(Y, MEAN, y=Y),
         {

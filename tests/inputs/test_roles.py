@@ -15,6 +15,7 @@ from howsure.inputs import assign_roles, explain, load
 from howsure.inputs.classes import family, set_coverage
 from howsure.inputs.columns import bound, normal_form, quantile_levels
 from howsure.inputs.roles import ROLES, Columns, Role
+from howsure.report.table import ROLES as TABLE_ROLES
 
 NAMES = [role.name for role in ROLES]
 TABLE = {"y": [1.0, 2.0], "pred": [1.0, 2.0]}
@@ -29,15 +30,12 @@ def test_keywords_are_those_of_the_table() -> None:
 
 
 def test_assess_names_what_it_is_given_as_the_table_does() -> None:
-    own = {"prediction", "x", "confidence", "seed", "slow", "congruence", "progress"}
-    own |= {"tolerance", "ignore", "common_rows", "trials", "levels", "miss_range", "cells"}
-    own |= {"no_rows", "baseline", "lead", "season"}
-    own |= {"memory", "jobs", "scheduler", "resume", "state", "data", "missing", "columns"}
+    own = {"data", "prediction", "levels", "options", "large", "progress", "unknown"}
     known = set(signature(howsure.assess).parameters)
     assert known - own <= set(NAMES)
     assert own <= known
-    beside = {role.name for role in ROLES if role.of in ("inputs", "rows")} - {"features"}
-    assert beside <= known
+    assert len(known - {"unknown"}) == 14
+    assert set(NAMES) <= set(TABLE_ROLES)
 
 
 @pytest.mark.parametrize("command", ["assess", "check", "recalibrate", "characteristic"])

@@ -111,11 +111,11 @@ def test_models_by_name_are_compared() -> None:
 def test_x_is_what_the_model_saw_unless_it_is_given(seen: dict[str, Any]) -> None:
     model = fitted(BayesianRidge())
     said(seen, model)
-    np.testing.assert_array_equal(np.column_stack(list(seen["x"].values())), X[NEW])
-    said(seen, model, x=None)
-    assert seen["x"] is None
-    said(seen, model, x={"z": X[NEW, 0]})
-    assert list(seen["x"]) == ["z"]
+    np.testing.assert_array_equal(np.column_stack(list(seen["features"].values())), X[NEW])
+    said(seen, model, features=None)
+    assert seen["features"] is None
+    said(seen, model, features={"z": X[NEW, 0]})
+    assert list(seen["features"]) == ["z"]
 
 
 @pytest.mark.slow
@@ -136,8 +136,8 @@ def test_columns_without_names_are_numbered(seen: dict[str, Any]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assess_model(fitted(LinearRegression()), frame[NEW], Y[NEW])
-    assert list(seen["x"]) == ["7", "3", "0"]
-    np.testing.assert_array_equal(seen["x"]["0"], X[NEW, 2])
+    assert list(seen["features"]) == ["7", "3", "0"]
+    np.testing.assert_array_equal(seen["features"]["0"], X[NEW, 2])
 
 
 def test_text_in_a_frame_is_an_input_as_any(seen: dict[str, Any]) -> None:
@@ -149,7 +149,7 @@ def test_text_in_a_frame_is_an_input_as_any(seen: dict[str, Any]) -> None:
 
     frame = pd.DataFrame({"a": X[:, 0], "t": np.where(X[:, 1] > 0, "u", "v")})
     assess_model(First(), frame[NEW], Y[NEW])
-    assert list(seen["x"]) == ["a", "t"]
+    assert list(seen["features"]) == ["a", "t"]
 
 
 # --- libraries -----------------------------------------------------------------------------------

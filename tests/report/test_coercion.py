@@ -114,13 +114,16 @@ def test_images_as_paths() -> None:
 @pytest.mark.parametrize(
     ("choices", "match"),
     [
-        ({"encode": {"nope": lengths}, "x": {"note": ["a"] * N}}, "encode must name a column of x"),
-        ({"encode": {"note": lengths}}, "x has nothing"),
-        ({"image": "p"}, "image must name a column of x"),
-        ({"image": ["a.png"] * 3}, "image must have 150 rows"),
-        ({"encode": {"n": lengths}, "x": {"n": ["a"] * 3}}, "n must have 150 rows"),
         (
-            {"encode": {"n": lengths}, "x": {"n": ["a"] * N}, "embedding": np.zeros((N, 2))},
+            {"encode": {"nope": lengths}, "features": {"note": ["a"] * N}},
+            "encode must name a column of f",
+        ),
+        ({"encode": {"note": lengths}}, "features has nothing"),
+        ({"image": "p"}, "image must name a column of features"),
+        ({"image": ["a.png"] * 3}, "image must have 150 rows"),
+        ({"encode": {"n": lengths}, "features": {"n": ["a"] * 3}}, "n must have 150 rows"),
+        (
+            {"encode": {"n": lengths}, "features": {"n": ["a"] * N}, "embedding": np.zeros((N, 2))},
             "both give an embedding",
         ),
     ],
@@ -129,7 +132,7 @@ def test_bad_arrays_are_named(choices: dict[str, Any], match: str) -> None:
     held = table()
     law = Distribution.normal(held["mean"], held["sd"])
     with pytest.raises(InputError, match=match):
-        howsure.assess(held["y"], law, **choices)
+        howsure.assess(howsure.Table(held["y"], law, **choices))
 
 
 def test_columns_are_named_where_the_table_is_loaded() -> None:
@@ -265,7 +268,9 @@ def test_rows_in_another_order_than_those_of_y_are_refused() -> None:
         with pytest.raises(InputError) as error:
             howsure.assess(truth, value, coverage=0.9)
         assert str(error.value).endswith(f"in a different order: give {name}.loc[y.index]")
-    with pytest.raises(InputError, match=r"x must have its rows .* give x.loc\[y.index\]"):
+    with pytest.raises(
+        InputError, match=r"features must have its rows .* give features.loc\[y.index\]"
+    ):
         howsure.assess(truth, frame, features=frame.iloc[::-1])
     with pytest.raises(InputError, match=r"give np.asarray\(point\) if rows match by"):
         howsure.assess(

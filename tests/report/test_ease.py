@@ -193,15 +193,18 @@ def test_any_column_may_be_the_ease(tmp_path: Path) -> None:
     names = {finding["id"] for finding in held["findings"]}
     assert "ease" in names
     bounds = table["lower_90"], table["upper_90"]
-    options = {"coverage": 0.9, "point": table["point"], "trials": False}
-    for ease in ({"ease": table["stability"]}, {"ease": "s", "x": {"s": table["stability"]}}):
-        assert assess(table["y"], bounds, **ease, **options).value("t_cv") == told["t_cv"]
+    for ease in (
+        {"ease": table["stability"]},
+        {"ease": "s", "features": {"s": table["stability"]}},
+    ):
+        data = Table(table["y"], bounds, coverage=0.9, point=table["point"], **ease)
+        assert assess(data, options=Options(trials=False)).value("t_cv") == told["t_cv"]
 
 
 @pytest.mark.parametrize(
     ("said", "wanted"),
     [
-        ({"ease": "b", "x": {"a": np.ones(300)}}, "ease must name a column of x, got 'b'"),
+        ({"ease": "b", "features": {"a": np.ones(300)}}, "ease must name a column of f.*, got 'b'"),
         ({"ease": np.r_[np.nan, np.ones(299)]}, "ease must contain finite numbers"),
         ({"ease": np.ones(7)}, "ease must have 300 rows"),
     ],
@@ -209,7 +212,7 @@ def test_any_column_may_be_the_ease(tmp_path: Path) -> None:
 def test_an_ease_that_is_none_is_named(said: dict[str, Any], wanted: str) -> None:
     table = rows(300)
     with pytest.raises(HowsureError, match=wanted):
-        assess(table["y"], table["point"], **said)
+        assess(Table(table["y"], table["point"], **said))
 
 
 def test_a_table_whose_ease_is_text_is_refused_where_it_is_named() -> None:

@@ -188,7 +188,7 @@ def test_tables_of_one_name_are_told_apart_when_read_aloud() -> None:
     sections = (Section(title="a", grids=(grid,)), Section(title="b", grids=(grid,)))
     made = Document(title="t", opening=Section(title=""), sections=sections).to_html()
     named = [g["aria-label"] for g in Elements(made).all("div") if g.get("role") == "region"]
-    assert named == [f"ResultTable: {grid.title}", f"ResultTable: {grid.title} (2)"]
+    assert named == [f"Table: {grid.title}", f"Table: {grid.title} (2)"]
 
 
 def test_there_is_one_drawing_a_figure(page: str) -> None:

@@ -12,6 +12,7 @@ from howsure.inputs import Loaded
 from howsure.inputs.tables import Scan, cut
 from howsure.report.assess import assess_loaded
 from howsure.report.assessment import Assessment
+from howsure.report.options import Options
 from howsure.streaming import State, loaded_state, scan_table
 
 
@@ -58,7 +59,7 @@ def state_of(table: pa.Table, cuts: Sequence[int] = (), most: int = 1_000, **col
 
 def by_parts(state: State) -> Assessment:
     """The assessment of a state."""
-    return assess_loaded(loaded_state(state), trials=False)
+    return assess_loaded(loaded_state(state), Options(trials=False))
 
 
 def at_once(table: pa.Table, **columns: str) -> Assessment:
@@ -66,5 +67,5 @@ def at_once(table: pa.Table, **columns: str) -> Assessment:
     from howsure.inputs import load
 
     return assess_loaded(
-        Loaded(evalsets=load(table, **{**COLUMNS, **columns}).evalsets), trials=False
+        Loaded(evalsets=load(table, **{**COLUMNS, **columns}).evalsets), Options(trials=False)
     )

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 from scipy import special, stats
 
-from howsure import Options, assess
+from howsure import Options, Table, assess
 from howsure.core.errors import _strict
 from howsure.core.records import Record
 from howsure.core.rng import child
@@ -36,7 +36,7 @@ NARROW = 0.7 * special.ndtri(0.95)
 
 def shown(y: np.ndarray, prediction: Any, **more: Any) -> tuple[dict[str, Draft], dict[str, str]]:
     """Drafts of the findings of a table, and the reasons of the others."""
-    held = assess(y, prediction, **more)
+    held = assess(Table(y, prediction, **more))
     predictions = prediction if isinstance(prediction, tuple) else (prediction,)
     evalset = EvalSet.checked(y, predictions, point=more.get("point"))
     drafts, silent = drafts_of(case_of(held.records, evalset))
@@ -254,7 +254,7 @@ SITES = np.array(["a", "b", "c"])[np.arange(N) % 3]
 SITE_SD = np.select([SITES == "a", SITES == "b"], [1.0, 2.6], 3.3)
 
 
-@pytest.mark.parametrize("road", ["groups", "x"])
+@pytest.mark.parametrize("road", ["groups", "features"])
 def test_the_part_that_is_named_is_covered_least(road: str) -> None:
     """Site a, as it should be, differs most from all rows; c, at 38 %, is what a reader needs."""
     bare = Intervals(ZERO - 1.645, ZERO + 1.645, coverage=0.9)

@@ -83,9 +83,13 @@ def test_all_doors_say_how_many_rows_have_no_y(tmp_path: Path) -> None:
     (tmp_path / "many").mkdir()
     for name, part in (("a", table[:150]), ("b", table[150:])):
         part.to_parquet(tmp_path / "many" / f"{name}.parquet")
-    named = {"groups": "site", "x": "age", "missing": "drop", "trials": False}
+    named = {"groups": "site", "features": "age", "missing": "drop"}
+    quick = howsure.Options(trials=False)
     doors = [
-        *(howsure.assess(each, **named) for each in (table, *sorted(tmp_path.iterdir()))),
+        *(
+            howsure.assess(howsure.Table(each, **named), options=quick)
+            for each in (table, *sorted(tmp_path.iterdir()))
+        ),
         howsure.assess(
             howsure.Table(
                 table["y"],

@@ -163,7 +163,7 @@ def assess(
 
 def assess_loaded(
     loaded: Loaded,
-    options: Options,
+    options: Options | None = None,
     *,
     coverages: Sequence[float] = (),
     facts: Mapping[str, str] | None = None,
@@ -177,6 +177,7 @@ def assess_loaded(
     """
     if not loaded.evalsets:
         raise InputError("evalsets needs at least one model, got none")
+    options = options or Options()
     check_coverage_is_used(loaded, coverages)
     evalsets = with_baselines(
         loaded.evalsets, baseline=options.baseline, lead=options.lead, season=options.season

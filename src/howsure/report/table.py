@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 ROLES: Final = ("y", "missing", "coverage", "levels", "common_rows", *ROWS, *OF_TABLES)
 """What may be said of a table or of arrays."""
-_SHOWN: Final = 10
-"""Rows that a notebook shows: twice those of a data frame's head."""
+# Twice the head of a data frame: enough to see a column that is read in the wrong role.
+_MAX_ROWS_SHOWN: Final = 10
 
 
 @final
@@ -195,10 +195,10 @@ class Table:
         from howsure.report.plain import html_table
 
         first = self.evalsets[0]
-        columns = to_columns(first.take(np.arange(min(_SHOWN, first.n))))
+        columns = to_columns(first.take(np.arange(min(_MAX_ROWS_SHOWN, first.n))))
         uses = [(use.column, use.role, use.note) for use in self.roles]
         titles = [Column(name, numeric=cells.dtype.kind in "fi") for name, cells in columns.items()]
-        notes = [f"The first {min(_SHOWN, first.n)} of {first.n:,} rows."]
+        notes = [f"The first {min(_MAX_ROWS_SHOWN, first.n)} of {first.n:,} rows."]
         grids = (
             Grid.of("", map(Column, ("Column", "Role", "Note")), map(_cells, uses)),
             Grid.of("", titles, map(_cells, zip(*columns.values(), strict=True)), notes),

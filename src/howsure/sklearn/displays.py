@@ -12,6 +12,7 @@ from howsure.figures.groups import groups_figures
 from howsure.figures.layouts import layout_of_table
 from howsure.report.assess import assess
 from howsure.report.model import assess_model
+from howsure.report.options import Options
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +34,7 @@ class _Display:
 
     @classmethod
     def from_predictions(
-        cls, y: npt.ArrayLike, prediction: Any, *, ax: Axes | None = None, **options: Any
+        cls, y: npt.ArrayLike, prediction: Any, *, ax: Axes | None = None, **arguments: Any
     ) -> Self:
         """Draw what was predicted beside what happened.
 
@@ -45,14 +46,16 @@ class _Display:
             As `howsure.assess` takes it; a mapping draws models side by side.
         ax : matplotlib Axes, optional
             Where to draw; new axes where absent.
-        **options
+        **arguments
             All else that `howsure.assess` takes.
         """
-        return cls(assess(y, prediction, **{"trials": False, **options})).plot(ax)
+        return cls(assess(y, prediction, **{"options": Options(trials=False), **arguments})).plot(
+            ax
+        )
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: npt.ArrayLike, *, ax: Axes | None = None, **options: Any
+        cls, estimator: Any, X: Any, y: npt.ArrayLike, *, ax: Axes | None = None, **arguments: Any
     ) -> Self:
         """Draw what a fitted estimator predicts at X.
 
@@ -66,10 +69,10 @@ class _Display:
             What happened.
         ax : matplotlib Axes, optional
             Where to draw; new axes where absent.
-        **options
+        **arguments
             All else that `howsure.assess_model` takes.
         """
-        choices = {"trials": False, "x": None, **options}
+        choices = {"options": Options(trials=False), "features": None, **arguments}
         return cls(assess_model(estimator, X, y, **choices)).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
