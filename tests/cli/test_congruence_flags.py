@@ -159,7 +159,7 @@ def test_new_rows_must_hold_the_encoded_column(tmp_path: Path, model: str) -> No
     reference = reviews(tmp_path / "val.csv", 60, 0)
     pd.DataFrame({"other": ["a"]}).to_csv(tmp_path / "new.csv", index=False)
     flags = ["--reference", str(reference), "--encode", f"text={model}"]
-    with pytest.raises(InputError, match="reference's embedding, got none of 'text'"):
+    with pytest.raises(InputError, match="reference's embedding, but has none of 'text'"):
         CliRunner().invoke(
             app, ["assess", str(tmp_path / "new.csv"), *flags], catch_exceptions=False
         )

@@ -332,7 +332,7 @@ def tried(seed: int) -> str:
         try:
             with bounded(), strict():
                 given = frame if "data" in frame else {"data": frame}
-                found = assess(**{**given, **chosen})
+                found = assess(Table(**{**given, **chosen}))
                 assert "internal error" not in found.to_json() + found.to_markdown()
             return "assessed"
         except HowsureError as error:

@@ -124,7 +124,7 @@ def test_models_of_different_rows_are_refused_and_no_fault() -> None:
         for y, name in ((0.0, "a"), (2.0, "b"))
     )
     _strict.set(False)
-    with pytest.raises(ValueError, match="a and b differ in y"):
+    with pytest.raises(ValueError, match="y differs between a and b"):
         door.assess_loaded(Loaded(evalsets=(one, two)))
 
 
@@ -288,9 +288,8 @@ def test_a_missing_tau_is_no_sign_of_flat_widths() -> None:
 def test_importance_weights_of_clusters_count_as_kish_has_it_in_groups() -> None:
     y = np.array([0.0, 1.0, 2.0, 3.0])
     known = {"weights_kind": "importance", "cluster": [0, 0, 1, 2], "groups": {"g": ["a"] * 4}}
-    result = assess(
-        y, Intervals(y - 1, y + 1, coverage=0.9), weights=[1e24, 1e24, 1e24, 1e24], **known
-    )
+    known["weights"] = [1e24, 1e24, 1e24, 1e24]
+    result = assess(Table(y, Intervals(y - 1, y + 1, coverage=0.9), **known))
     assert {r.n for r in result.records if r.group == "g=a"} == {4.0}
 
 

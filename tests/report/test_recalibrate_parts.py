@@ -407,7 +407,7 @@ def test_processes_serve_pieces_in_order_and_finished_ones_are_taken_over(
         )
     assert not (tmp_path / "o.csv").exists()
     served.clear()
-    given: dict[str, Any] = {"output": out, "jobs": 1, "resume": True}
+    given: dict[str, Any] = {"output": out, "large": howsure.Large(jobs=1, resume=True)}
     howsure.recalibrate(tmp_path / "new", held, **given, **asked)
     assert len(served) == 2
     same(parquet.read_table(out), whole.table)

@@ -207,7 +207,13 @@ KINDS = ("laws", "samples", "quantiles", "intervals", "sets", "points")
 @pytest.mark.parametrize("kind", KINDS)
 def test_reports_and_checks_of_every_kind_of_prediction(kind: str) -> None:
     held = rows(kind)
-    assert of_text("report", assess_loaded(Loaded(evalsets=(held,)), trials=False).to_json()) == []
+    assert (
+        of_text(
+            "report",
+            assess_loaded(Loaded(evalsets=(held,)), howsure.Options(trials=False)).to_json(),
+        )
+        == []
+    )
     metric = "mae" if kind == "points" else "coverage"
     limits = (limit_of(metric, "max", 1.0), limit_of(metric, "min", 0.1, by=("region",)))
     found = check([held], Rules(limits=limits, fail_on="caution"))

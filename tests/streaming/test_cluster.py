@@ -137,7 +137,9 @@ def test_errors_come_as_they_are(cluster: Cluster, marks: Path) -> None:
     with pytest.raises(DegenerateError, match=r"^row 73 of part 2 has no y$") as caught:
         next(some)
     assert caught.value.__cause__ is None
-    with pytest.raises(HowsureError, match=r"cannot do piece 1 of 1 \(3\); .* KeyError: 'no such"):
+    with pytest.raises(
+        HowsureError, match=r"cannot process piece 1 of 1 \(3\); .* KeyError: 'no such"
+    ):
         done(pieces.odd, [3], scheduler=cluster.address)
 
 

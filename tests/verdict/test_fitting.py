@@ -89,7 +89,7 @@ def test_a_region_names_its_own_signal(fault: str, seen: str, claim: str) -> Non
     rng = child(1, "fitting", fault)
     x, e = rng.uniform(size=N), rng.normal(size=N)
     y = np.where(x > 0.7, e + 0.9, e) if fault == "bias" else np.where(x > 0.7, 0.5 * e, e)
-    region = states(y, x={"x": x})["region"]
+    region = states(y, features={"x": x})["region"]
     assert region.state == "bad"
     assert claim in region.sentence
     assert "overall" in region.sentence
