@@ -471,7 +471,7 @@ def test_the_table_of_models_by_questions_comes_first() -> None:
     line = next(line for line in text.splitlines() if line.startswith("| Spread |"))
     assert line.startswith("| Spread | ✓ |")
     assert result.findings[0].id == "comparison"
-    answer, second, *_ = result.verdict.splitlines()
+    answer, _, second, *_ = result.verdict.splitlines()
     assert answer.startswith("Use right: its CRPS is lower by 14 % (13 to 15).")
     assert second == result.findings[0].sentence
     page = result.to_html()

@@ -311,8 +311,8 @@ def test_what_is_left_out_of_many_groups_is_told() -> None:
     told = {r.group.split("=")[0] for r in found.records if r.metric == "rmse" and r.group}
     assert told == {"few"}
     assert found.notes == (
-        "of groups by many and few × many only means of rows are told: past 50,000 rows or 100 "
-        "groups --with group_statistics asks for all measures",
+        "for groups by many and few × many only means of rows are reported: above 50,000 rows or "
+        "100 groups, --with group_statistics adds all measures",
     )
     asked = assess_groups(evaluate(held), statistics=True)
     assert asked.notes == ()

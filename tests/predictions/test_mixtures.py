@@ -168,7 +168,7 @@ def test_measures_take_mixtures() -> None:
         for name in ("crps", "log_score", "calibration_error"):
             assert np.isfinite(found[name]), name
         assert np.isfinite(assess_congruence(held, congruence_mode([held])).record.value)
-    with pytest.raises(InputError, match="y must contain counts"):
+    with pytest.raises(InputError, match="need y to be counts"):
         EvalSet.checked(y - 0.5, predictions["counts"])
 
 

@@ -45,8 +45,8 @@ def test_its_share_of_y_is_judged(level: float, off: float) -> None:
     assert found.effect == pytest.approx(below.mean() - claim)
     assert (found.state == "bad") == (off != 0.0)
     side = "at or below" if level >= 0.5 else "at or above"
-    assert f"of y lie {side} the {level:g} quantile, where it claims" in found.sentence
-    assert off == 0.0 or f"it is too {'low' if off < 0 else 'high'}" in found.sentence
+    assert f"of y are {side} the {level:g} quantile, expected" in found.sentence
+    assert off == 0.0 or f"the quantile is too {'low' if off < 0 else 'high'}" in found.sentence
     assert all(np.isfinite(r.value) or np.isnan(r.value) for r in made.records)
 
 

@@ -75,7 +75,7 @@ def test_an_estimator_is_asked_as_its_prediction_is_drawn() -> None:
     X = np.column_stack([SD, RNG.normal(size=N)])
     model = BayesianRidge().fit(X, Y)
     mean, sd = model.predict(X, return_std=True)
-    given = WidthDisplay.from_predictions(Y, howsure.Distribution.normal(mean, sd), trials=False)
+    given = WidthDisplay.from_predictions(Y, howsure.Distribution.normal(mean, sd))
     asked = WidthDisplay.from_estimator(model, X, Y)
     for one, other in zip(given.ax_.lines, asked.ax_.lines, strict=True):
         np.testing.assert_allclose(one.get_xydata(), other.get_xydata())
