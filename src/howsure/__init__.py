@@ -15,7 +15,6 @@ from howsure.core.optional import exporting
 if TYPE_CHECKING:
     from howsure.core.errors import HowsureError as HowsureError
     from howsure.core.schemas import schema as schema
-    from howsure.inputs import load as load
     from howsure.predictions import Distribution as Distribution
     from howsure.predictions import EvalSet as EvalSet
     from howsure.predictions import Intervals as Intervals
@@ -30,12 +29,12 @@ if TYPE_CHECKING:
     from howsure.report.options import Options as Options
     from howsure.report.recalibrate import recalibrate as recalibrate
     from howsure.report.table import Table as Table
+    from howsure.report.table import load as load
     from howsure.streaming import Large as Large
 
 _HOMES = {
     "core.errors": "HowsureError",
     "core.schemas": "schema",
-    "inputs": "load",
     "predictions": "Distribution EvalSet Intervals LabelSets Quantiles Samples",
     "report.assess": "assess",
     "report.assessment": "Assessment",
@@ -43,7 +42,7 @@ _HOMES = {
     "report.model": "assess_model",
     "report.options": "Options",
     "report.recalibrate": "recalibrate",
-    "report.table": "Table",
+    "report.table": "Table load",
     "streaming.load": "Large",
 }
 

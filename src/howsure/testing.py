@@ -39,6 +39,7 @@ from howsure.report.coercion import (
     opened,
 )
 from howsure.report.replicates import replicate_rng
+from howsure.report.table import Table
 from howsure.verdict import TOLERANCE
 
 __all__ = ["assert_covers", "assert_holds", "replicate_rng"]
@@ -182,6 +183,7 @@ def _loaded(
     columns: Sequence[str] = (),
 ) -> tuple[Loaded, tuple[str, ...]]:
     """What was given as evaluation sets, and the names of the columns of `by`."""
+    data = data.read() if isinstance(data, Table) else data
     for name in given:
         check_known(name, (*ROWS, *OF_TABLES, "y", "missing", "levels", *_CHOICES), "keyword")
     held = given.get("groups")

@@ -215,9 +215,9 @@ def test_each_model_has_its_own_score_of_doubt() -> None:
 
 def test_a_score_beside_a_point_may_be_a_spread() -> None:
     loaded = howsure.load(pd.DataFrame({"y": ERRS, "point": 0.0, "uncertainty": DOUBT}))
-    assert loaded.unread == ("uncertainty",)
+    assert loaded.read().unread == ("uncertainty",)
     beside = howsure.load(pd.DataFrame({"y": ERRS, "uncertainty": DOUBT} | BESIDE["intervals"]))
-    assert beside.unread == ()
+    assert beside.read().unread == ()
 
 
 # ---- ends that cross, and columns in several words -----------------------------------------------

@@ -136,7 +136,7 @@ def test_bad_arrays_are_named(choices: dict[str, Any], match: str) -> None:
 
 
 def test_columns_are_named_where_the_table_is_loaded() -> None:
-    with pytest.raises(InputError, match="got groups beside a loaded table"):
+    with pytest.raises(InputError, match="got groups beside one"):
         howsure.assess(howsure.load(table()), groups="side")
 
 

@@ -31,7 +31,7 @@ from howsure.inputs.columns import RECALIBRATED
 from howsure.inputs.source import quoted
 from howsure.predictions import EvalSet, Intervals, content_order
 from howsure.report.assessment import Assessment, Basis, Later
-from howsure.report.coercion import check_coverage_is_used
+from howsure.report.coercion import check_coverage_is_used, source_fact
 from howsure.report.document import ANSWER, STEP, VerdictLine, noted, overview
 from howsure.report.images import missing_images
 from howsure.report.measured import Measured, Model, TopicReport, given_inputs
@@ -158,7 +158,8 @@ def assess(
         check_no_state(large.state)
     with subscribe(progress):
         loaded = table.read(large, options.seed)
-        return assess_loaded(loaded, options, facts=table.facts, coverages=coverages)
+        facts = source_fact(table.source)
+        return assess_loaded(loaded, options, facts=facts, coverages=coverages)
 
 
 def assess_loaded(

@@ -57,7 +57,8 @@ def is_table(value: object) -> bool:
     if isinstance(value, (str, os.PathLike, Mapping, Loaded)) or is_lazy(value):
         return True
     if isinstance(value, (list, tuple)):
-        return bool(value) and all(isinstance(item, (str, os.PathLike)) for item in value)
+        single = (isinstance(each, (str, os.PathLike, Mapping)) or is_frame(each) for each in value)
+        return bool(value) and all(single)
     return is_frame(value)
 
 

@@ -170,8 +170,13 @@ class Table:
 
     @property
     def facts(self) -> dict[str, str]:
-        """What to state of the source in a report."""
-        return source_fact(self.source)
+        """What to state of the table in a report."""
+        return {**source_fact(self.source), **self.read().facts}
+
+    @property
+    def dropped(self) -> int:
+        """Rows that were left out because a cell was missing."""
+        return self.read().dropped
 
     def assess(
         self,
@@ -208,6 +213,37 @@ class Table:
 
 def _cells(row: Iterable[object]) -> tuple[Cell, ...]:
     return tuple(Cell(formats.cell(value)) for value in row)
+
+
+def load(source: Any, **roles: Any) -> Table:
+    """Read a table, or several, as `howsure.Table` does, now.
+
+    Parameters
+    ----------
+    source : path, data frame, mapping of str to array, or sequence of these
+        Several are several models on the same rows; each is called after its file. What is known
+        of the rows besides (groups, features, weights, cluster, time) comes from the first.
+    **roles
+        As in `howsure.Table`.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    InputError
+        If a table cannot be read, its columns cannot be told apart, a cell is missing or is not
+        what its role needs, a prediction is impossible, or models do not share their rows.
+
+    Examples
+    --------
+    >>> load({"y": [1.0, 2.0], "lower_90": [0.0, 1.0], "upper_90": [2.0, 3.0]}).evalsets[0].n
+    2
+    """
+    table = Table(source, **roles)
+    table.read()
+    return table
 
 
 READING: Final = {"missing": "error", "crossing": "error", "encoding": None, "decimal": "."}
