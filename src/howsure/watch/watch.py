@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Self, Unpack, final
+from typing import Any, Self, final
 
 import numpy as np
 import pyarrow as pa
@@ -21,12 +21,10 @@ from howsure.core.rng import row_hashes
 from howsure.core.text import CountedNote
 from howsure.engine.view import View
 from howsure.inputs import Loaded, explain, load, values
-from howsure.inputs.cells import Crossing
 from howsure.inputs.cells import marks_of as marks_of_missing
 from howsure.inputs.frames import FrameTable
-from howsure.inputs.matching import Missing
 from howsure.inputs.names import Roles
-from howsure.inputs.roles import Columns, Kind
+from howsure.inputs.roles import Kind
 from howsure.inputs.source import Source, in_lines, listed, no_column, quoted, refusing
 from howsure.inputs.sources import (
     HUGE_ROWS,
@@ -38,6 +36,7 @@ from howsure.inputs.sources import (
 )
 from howsure.inputs.values import typed
 from howsure.predictions import EvalSet, content_order
+from howsure.report.table import unwrapped
 from howsure.streaming.totals import hashed_labels
 from howsure.verdict import TOLERANCE
 from howsure.watch.booking import Arrivals, Booked, NamedOutcomes
@@ -134,11 +133,7 @@ class Watch:
         mature: int = 0,
         tolerance: float = TOLERANCE,
         row_id: str | None = None,
-        missing: Missing = "error",
-        crossing: Crossing = "error",
-        encoding: str | None = None,
-        decimal: str = ".",
-        **columns: Unpack[Columns],
+        **columns: Any,
     ) -> Self:
         """Create a ledger from a reference: rows with y on which the model was calibrated.
 
@@ -147,7 +142,7 @@ class Watch:
         ledger : path or URL
             Where to write it: a new file; a folder where the path ends with ``/``; or a URL.
         reference : table
-            Rows with y and predictions, as `howsure.load` takes them.
+            Rows with y and predictions: a `howsure.Table`, or what it takes.
         mature : int
             Label delay: days after which a day is evaluated; later rows of it are left out.
             If early labels differ from late ones, choose it so long that all have arrived.
@@ -156,12 +151,10 @@ class Watch:
         row_id : str, optional
             Column of row names, used to match a later y to its prediction and to recognise
             rows that are added twice. Names may recur on other days.
-        missing, crossing, encoding, decimal
-            How tables are read, as in `howsure.load`: the reference, and all later ones.
         **columns
-            What columns are, as in `howsure.load`: ``time`` (dates, or numbers of days),
-            ``groups``, and ``features``, the inputs used to evaluate rows before y arrives;
-            the default is the point forecast and the width of the interval.
+            Roles of the reference and of all later tables, as in `howsure.Table`: ``time``
+            (dates, or numbers of days), ``groups``, and ``features``, the inputs used to evaluate
+            rows before y arrives; the default is the point forecast and the width of the interval.
 
         Returns
         -------
@@ -174,17 +167,17 @@ class Watch:
         """
         check_whole(mature, "mature", 0)
         check_fraction(tolerance, "tolerance")
+        _, reference, reading, columns = unwrapped(None, reference, columns)
         if unused := sorted(name for name in _UNUSED if columns.get(name)):
             raise InputError(f"{listed(unused)} must be left out: a watch does not use it")
         row_id = columns.pop("rows", None) or row_id
-        reading: dict[str, str | None] = {"missing": missing, "crossing": crossing}
-        reading |= {"encoding": encoding, "decimal": decimal}
-        with in_lines(sources(reference, encoding, decimal)) as tables:
+        text = {name: reading[name] for name in ("encoding", "decimal")}
+        with in_lines(sources(reference, **text)) as tables:
             source, *more = tables
             if more:
                 names = listed(each.title for each in (source, *more))
                 raise InputError(f"the reference must contain one model, got {names}")
-            explained = explain(source, encoding=encoding, decimal=decimal, **columns)
+            explained = explain(source, **text, **columns)
             used = [use.column for use in explained if use.role != "ignored"]
             ((table, raw),) = _parts(source, [*used, row_id or ""], whole=True)
             loaded, places = _placed(table, source.title, reading, columns)
