@@ -15,8 +15,9 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from howsure._version import __version__
+from howsure.cli.entry import say
 from howsure.cli.options import PartFlags, ReadOptions, TellFlags, address
-from howsure.cli.terminal import SIGNS, Console, escape, say
+from howsure.cli.terminal import SIGNS, Console, escape
 from howsure.core.errors import InputError, within
 from howsure.core.files import atomic_write, check_outputs
 from howsure.core.text import legible
