@@ -71,7 +71,7 @@ def shown(name: str, flag: str) -> str:
 
 def flags_in(help_text: str) -> set[str]:
     """The flags that have a line of their own, by their first names."""
-    return set(re.findall(r"^│ [* ] {0,2}(--[a-z-]+)", help_text, flags=re.MULTILINE))
+    return set(re.findall(r"^│ (?:[* ]  )?(--[a-z-]+)", help_text, flags=re.MULTILINE))
 
 
 def test_commands_with_many_options_have_a_short_help() -> None:
@@ -126,7 +126,7 @@ def test_only_the_command_that_is_asked_has_its_parameters_made() -> None:
     root = typer.main.get_command(app)
     root.main(["--help"], standalone_mode=False)
     held = commands(root, ("howsure",))
-    assert len(held) > 15
+    assert len(held) == 15
     assert not [name for name, one in held.items() if "params" in vars(one)]
 
 

@@ -241,7 +241,7 @@ _NO_XML = re.compile("[\ufffe\uffff]")
 _SARIF: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _HELP: Final = (
     "A limit fails if its confidence bound shows that it is broken; --fail-on sets which findings "
-    "fail. `howsure check --help` lists all limits and findings."
+    "fail. `howsure check --help-all` lists all limits and findings."
 )
 
 

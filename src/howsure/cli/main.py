@@ -107,6 +107,10 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
+    # without these, None would be parsed, for which pydantic is imported
+    context_settings={
+        "default_map": dict.fromkeys(("help", "install_completion", "show_completion"), False)
+    },
 )
 app.add_typer(watch_app, name="watch")
 
@@ -177,7 +181,7 @@ def _measures(incomplete: str) -> list[str]:
     return [name for name in catalogue() if name.startswith(incomplete)]
 
 
-def _version(wanted: bool | None) -> None:
+def _version(wanted: bool) -> None:
     if wanted:
         from howsure._version import __version__
 
@@ -188,11 +192,11 @@ def _version(wanted: bool | None) -> None:
 @app.callback()
 def root(
     version: Annotated[
-        bool | None,
+        bool,
         typer.Option(
             "--version", callback=_version, is_eager=True, help="Show the version and exit."
         ),
-    ] = None,
+    ] = False,
 ) -> None:
     """Assess the calibration, coverage and sharpness of predictions."""
 

@@ -68,8 +68,6 @@ _BOUNDS: Final = {
     "max_outside_drift": "Greatest change over time in the share of rows outside the --reference.",
 }
 """Limits that have flags of their own."""
-_USUAL_BOUNDS: Final = ("min_coverage", "max_crps", "max_mae")
-"""Those that the short help shows."""
 
 TOLERANCE, CONFIDENCE = 0.01, 0.95
 """What is too small to count as a fault, and the level of confidence, if nothing is said."""
@@ -130,7 +128,7 @@ class Flags:
 class Command(TyperCommand):
     """A command whose flags are made when they are asked for; its help shows the usual ones."""
 
-    def __init__(self, *, work: Callable[..., Any], target: str, **known: Any) -> None:
+    def __init__(self, *, work: Any, target: str, **known: Any) -> None:
         super().__init__(**known)
         self.work, self.target = work, target
         self.rare: list[Any] = []
@@ -172,24 +170,23 @@ class Command(TyperCommand):
         params: list[Any] = made.params
         return params
 
-    def format_help(self, *args: Any) -> None:
-        every, rare = self.params, self.rare
+    def format_help(self, ctx: Any, *args: Any) -> None:
+        every = self.params
+        rare = [] if "howsure.help_all" in ctx.meta else self.rare
         self.params = [param for param in every if param not in rare]
-        super().format_help(*args)
+        super().format_help(ctx, *args)
         self.params = every
         if rare:
             say(f" --help-all shows {len(rare)} more options.")
 
 
-def command(
-    app: typer.Typer, target: str = "", *, epilog: str
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def command(app: typer.Typer, target: str = "", *, epilog: str) -> Callable[[Any], Any]:
     """Add a command, of which the function declares the flags, and does the work without a target.
 
     The module of a target is imported when the command is called. True is status 1.
     """
 
-    def add(work: Callable[..., Any]) -> Callable[..., Any]:
+    def add(work: Any) -> Any:
         cls: Any = functools.partial(Command, work=work, target=target)
         app.command(work.__name__, cls=cls, help=work.__doc__, epilog=epilog)(lambda: None)
         return work
@@ -200,8 +197,7 @@ def command(
 def _help_all(ctx: typer.Context, wanted: bool) -> None:
     """Show the help with every flag."""
     if wanted:
-        command: Any = ctx.command
-        command.rare = []
+        ctx.meta["howsure.help_all"] = True
         say(ctx.get_help())
         raise typer.Exit
 
@@ -602,7 +598,10 @@ class Bounds(dict[str, float | None], Flags):
                 name,
                 default=None,
                 annotation=Annotated[
-                    float | None, limit_flag(help=text, hidden=name not in _USUAL_BOUNDS)
+                    float | None,
+                    limit_flag(
+                        help=text, hidden=name not in ("min_coverage", "max_crps", "max_mae")
+                    ),
                 ],
             )
             for name, text in _BOUNDS.items()
