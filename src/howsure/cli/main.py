@@ -18,7 +18,6 @@ from howsure.cli.options import (
     TOLERANCE,
     All,
     Baseline,
-    Bounds,
     Confidence,
     CongruenceFlags,
     CsvSafe,
@@ -26,6 +25,7 @@ from howsure.cli.options import (
     Ignored,
     Json,
     Lead,
+    LimitFlags,
     MissRates,
     NoRows,
     Outputs,
@@ -301,7 +301,7 @@ def check(
         ),
     ] = [],  # noqa: B006
     *,
-    bounds: Bounds,
+    bounds: LimitFlags,
     reference: Reference = None,
     by: Annotated[
         str | None,

@@ -120,7 +120,7 @@ class Flags:
         ]
 
     @classmethod
-    def made(cls, **chosen: Any) -> Any:
+    def from_chosen(cls, **chosen: Any) -> Any:
         """What the command receives for its flags."""
         return cls(**chosen)
 
@@ -128,8 +128,8 @@ class Flags:
 class Command(TyperCommand):
     """A command whose flags are made when they are asked for; its help shows the usual ones."""
 
-    def __init__(self, *, work: Any, target: str, **known: Any) -> None:
-        super().__init__(**known)
+    def __init__(self, *, work: Any, target: str, **settings: Any) -> None:
+        super().__init__(**settings)
         self.work, self.target = work, target
         self.rare: list[Any] = []
         del self.params
@@ -138,12 +138,12 @@ class Command(TyperCommand):
     def params(self) -> list[Any]:  # type: ignore[override]
         """Arguments and flags; those that are declared hidden are for --help-all."""
         flags: list[inspect.Parameter] = []
-        held: dict[str, tuple[Any, list[str]]] = {}
+        groups: dict[str, tuple[Any, list[str]]] = {}
         for flag in inspect.signature(self.work, eval_str=True).parameters.values():
             kind = flag.annotation
             if isinstance(kind, type) and issubclass(kind, Flags):
                 added = kind.declared()
-                held[flag.name] = kind, [each.name for each in added]
+                groups[flag.name] = kind, [key.name for key in added]
                 flags += added
             else:
                 flags.append(flag.replace(kind=flag.KEYWORD_ONLY))
@@ -151,23 +151,24 @@ class Command(TyperCommand):
             flags.append(_HELP_ALL)
 
         def run(**chosen: Any) -> None:
-            for name, (kind, names) in held.items():
-                chosen[name] = kind.made(**{each: chosen.pop(each) for each in names})
+            chosen.pop("help_all", None)
+            for name, (kind, names) in groups.items():
+                chosen[name] = kind.from_chosen(**{key: chosen.pop(key) for key in names})
             work = attribute_of(f"howsure.cli.{self.target}") if self.target else self.work
             if work(**chosen):
                 raise typer.Exit(1)
 
         run.__signature__ = inspect.Signature(flags)  # type: ignore[attr-defined]
         run.__annotations__ = {flag.name: flag.annotation for flag in flags}
-        alone = typer.Typer(add_completion=False)
-        alone.command()(run)
-        made: Any = typer.main.get_command(alone)
-        self.callback = made.callback
-        for param in made.params:
+        single = typer.Typer(add_completion=False)
+        single.command()(run)
+        built: Any = typer.main.get_command(single)
+        self.callback = built.callback
+        for param in built.params:
             if param.hidden and param.help:
                 param.hidden = False
                 self.rare += [param] if len(flags) > _FEW else []
-        params: list[Any] = made.params
+        params: list[Any] = built.params
         return params
 
     def format_help(self, ctx: Any, *args: Any) -> None:
@@ -372,7 +373,7 @@ class ReadOptions(Flags):
         return [*map(_flag, ROLES), *super().declared()]
 
     @classmethod
-    def made(cls, **chosen: Any) -> ReadOptions:
+    def from_chosen(cls, **chosen: Any) -> ReadOptions:
         """The same, of which an empty list of columns is nothing said."""
         columns: Any = {role.name: chosen.pop(role.name) for role in ROLES}
         for role in ROLES:
@@ -587,7 +588,7 @@ class TellFlags(Flags):
         return [*filter(None, (self.junit, self.sarif))]
 
 
-class Bounds(dict[str, float | None], Flags):
+class LimitFlags(dict[str, float | None], Flags):
     """The usual limits by name, each a flag."""
 
     @classmethod
