@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from howsure.cli.entry import say
 from howsure.cli.options import (
     TOLERANCE,
     Outputs,
@@ -175,4 +176,4 @@ def correct(
     _print(correction.sentence)
     if output is not None:
         correction.fitted.save(output)
-        _print(f"written: {output}")
+        say(f"written: {output}")
