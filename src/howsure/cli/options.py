@@ -135,7 +135,7 @@ class Command(TyperCommand):
         del self.params
 
     @functools.cached_property
-    def params(self) -> list[Any]:  # type: ignore[override]
+    def params(self) -> Any:  # type: ignore[override]
         """Arguments and flags; those that are declared hidden are for --help-all."""
         flags: list[inspect.Parameter] = []
         groups: dict[str, tuple[Any, list[str]]] = {}
@@ -168,8 +168,7 @@ class Command(TyperCommand):
             if param.hidden and param.help:
                 param.hidden = False
                 self.rare += [param] if len(flags) > _FEW else []
-        params: list[Any] = built.params
-        return params
+        return built.params
 
     def format_help(self, ctx: Any, *args: Any) -> None:
         every = self.params
