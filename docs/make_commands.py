@@ -16,8 +16,9 @@ COLUMNS = "Columns: "
 START = """\
 # Commands
 
-`--help` after a command shows the same. Commands that read tables recognise columns by their names;
-the flags that name them otherwise are described in [columns](../inputs.md).
+`--help` after a command shows the same. Where a command has many options, `--help` shows the usual
+ones and `--help-all` shows all. Commands that read tables recognise columns by their names; the
+flags that name them otherwise are described in [columns](../inputs.md).
 
 Options and outputs are checked before any work. An output is written whole or not at all. It
 replaces an older file, but never one that the same command reads.
@@ -72,7 +73,7 @@ def _section(path: str, command: Any, context: Any) -> list[str]:
         rows += ["", "```console", f"$ {command.epilog.removeprefix('Example: ')}", "```"]
     panels: dict[str, list[Any]] = {}
     for param in command.get_params(context):
-        if not getattr(param, "hidden", False) and param.name != "help":
+        if not getattr(param, "hidden", False) and param.name not in ("help", "help_all"):
             kind = "Arguments" if isinstance(param, TyperArgument) else "Options"
             panels.setdefault(getattr(param, "rich_help_panel", None) or kind, []).append(param)
     own = {name: held for name, held in panels.items() if not name.startswith(COLUMNS)}
@@ -99,7 +100,8 @@ def _line(param: Any, context: Any) -> str:
     if param.required:
         told.append("Required.")
     default = param.default
-    if not (default is None or isinstance(default, bool) or default in ("", []) or flag):
+    shown = getattr(param, "show_default", True) and not (default is None or flag)
+    if shown and not (isinstance(default, bool) or default in ("", [])):
         told.append(f"Default: `{getattr(default, 'value', default)}`.")
     return f"| {name} | {_cell(takes)} | {_cell(' '.join(told))} |"
 

@@ -168,6 +168,7 @@ def _called_functions(path: Path) -> Iterator[tuple[str, ast.arguments]]:
                 case ast.FunctionDef(
                     decorator_list=[*_, ast.Call(func=ast.Attribute(attr="callback" | "command"))]
                     | [ast.Call(func=ast.Attribute(attr="callback" | "command")), *_]
+                    | [ast.Call(func=ast.Name(id="command")), *_]
                 ):
                     pass
                 case ast.FunctionDef(name="__init__") if isinstance(owner, ast.ClassDef):

@@ -242,7 +242,7 @@ FLAGS = [
     (command, flag)
     for command, parameters in commands()
     for parameter in parameters
-    if parameter.param_type_name == "option" and parameter.name != "help"
+    if parameter.param_type_name == "option" and parameter.name not in ("help", "help_all")
     for flag in (max(parameter.opts, key=len), *parameter.secondary_opts)
     if flag != "--range"
 ]

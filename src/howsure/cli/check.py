@@ -15,8 +15,9 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from howsure._version import __version__
+from howsure.cli.entry import say
 from howsure.cli.options import PartFlags, ReadOptions, TellFlags, address
-from howsure.cli.terminal import SIGNS, Console, escape, say
+from howsure.cli.terminal import SIGNS, Console, escape
 from howsure.core.errors import InputError, within
 from howsure.core.files import atomic_write, check_outputs
 from howsure.core.text import legible
@@ -240,7 +241,7 @@ _NO_XML = re.compile("[\ufffe\uffff]")
 _SARIF: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _HELP: Final = (
     "A limit fails if its confidence bound shows that it is broken; --fail-on sets which findings "
-    "fail. `howsure check --help` lists all limits and findings."
+    "fail. `howsure check --help-all` lists all limits and findings."
 )
 
 

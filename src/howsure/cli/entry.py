@@ -155,3 +155,13 @@ def _again(problem: sys.UnraisableHookArgs) -> None:
         _thread.interrupt_main()
     else:
         sys.__unraisablehook__(problem)
+
+
+def say(text: object, *, error: bool = False) -> None:
+    """One plain line, on stdout or stderr."""
+    from howsure.core.text import legible
+
+    stream = sys.stderr if error else sys.stdout
+    if stream is not None:
+        stream.write(f"{legible(str(text))}\n")
+        stream.flush()

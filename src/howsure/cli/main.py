@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
-from functools import partial, wraps
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args
 
 import typer
 from typer.core import TyperGroup
 
-from howsure.cli.entry import Interrupted
+from howsure.cli.entry import Interrupted, say
 from howsure.cli.options import (
     CONFIDENCE,
     TOLERANCE,
@@ -25,6 +25,7 @@ from howsure.cli.options import (
     Ignored,
     Json,
     Lead,
+    LimitFlags,
     MissRates,
     NoRows,
     Outputs,
@@ -34,26 +35,22 @@ from howsure.cli.options import (
     ReadOptions,
     Season,
     Seed,
+    StateFlags,
     TellFlags,
     Tolerance,
     Trials,
     cells_by_ease,
+    command,
     file_flag,
     finding_flag,
     limit_flag,
-    reads_parts,
-    reads_tables,
+    rare_flag,
     share,
-    takes_bounds,
-    tells_outcome,
-    tunes_congruence,
-    uses_resources,
 )
-from howsure.cli.terminal import say
 from howsure.cli.watch import watch_app
 from howsure.core.errors import HowsureError, HowsureWarning, InputError, system_line
 from howsure.core.optional import installs
-from howsure.core.registry import PluginError, Registry, attribute_of
+from howsure.core.registry import PluginError, Registry
 from howsure.core.schemas import SchemaName
 
 
@@ -110,28 +107,15 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
+    # without these, None would be parsed, for which pydantic is imported
+    context_settings={
+        "default_map": dict.fromkeys(("help", "install_completion", "show_completion"), False)
+    },
 )
 app.add_typer(watch_app, name="watch")
 
 # Below 40 columns panels of help are empty.
 _MIN_COLUMNS = 40
-
-
-def runs(target: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command, which declares its flags alone, the function that does its work.
-
-    That one's module is loaded when the command is called. It returns true for status 1.
-    """
-
-    def give(command: Callable[..., None]) -> Callable[..., None]:
-        @wraps(command)
-        def run(**options: Any) -> None:
-            if attribute_of(f"howsure.cli.{target}")(**options):
-                raise typer.Exit(1)
-
-        return run
-
-    return give
 
 
 Cells = Annotated[
@@ -143,6 +127,45 @@ Cells = Annotated[
     ),
 ]
 
+NewRows = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="Table of new predictions, with or without y; or a folder, or a quoted pattern "
+        "such as 'preds/*.parquet'.",
+    ),
+]
+NewTable = Annotated[
+    Path | None,
+    file_flag(
+        "-o",
+        "--output",
+        help="File for the new table. For several tables, a folder: one file of the same name per "
+        "table.",
+    ),
+]
+Keep = Annotated[
+    Path | None,
+    file_flag(help="Save the fit as .json, for --calibration in a later run."),
+]
+Delta = Annotated[
+    float,
+    rare_flag(callback=share, help="With pac: probability that coverage falls short."),
+]
+TooFew = Annotated[
+    Literal["infinite", "error"],
+    rare_flag(
+        help="With too few held-out rows: infinite intervals and sets of all classes, or an error."
+    ),
+]
+Reference = Annotated[
+    Path | None,
+    rare_flag(
+        metavar="TABLE",
+        help="Labelled table of the same model, to judge rows of FILE that have no y. "
+        "Without a predictive distribution, only rows outside the reference are reported.",
+    ),
+]
 HeldOut = Annotated[
     Path,
     typer.Option(
@@ -179,11 +202,11 @@ def root(
     """Assess the calibration, coverage and sharpness of predictions."""
 
 
-@app.command(epilog="Example: howsure assess predictions.csv --groups region -o report.html")
-@reads_tables
-@reads_parts
-@tunes_congruence
-@runs("assess:run")
+@command(
+    app,
+    "assess:run",
+    epilog="Example: howsure assess predictions.csv --groups region -o report.html",
+)
 def assess(
     files: Files,
     outputs: Outputs = [],  # noqa: B006
@@ -196,20 +219,13 @@ def assess(
     ] = False,
     slow: Annotated[
         list[str],
-        typer.Option(
+        rare_flag(
             "--with",
             metavar="MEASURE",
             help="Also compute this slow measure and draw its figure. Repeatable.",
         ),
     ] = [],  # noqa: B006
-    reference: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="TABLE",
-            help="Labelled table of the same model, to assess rows of FILE that have no y. "
-            "Without a predictive distribution, only rows outside the reference are reported.",
-        ),
-    ] = None,
+    reference: Reference = None,
     tolerance: Tolerance = TOLERANCE,
     ignore: Ignored = [],  # noqa: B006
     miss_range: MissRates = None,
@@ -228,14 +244,15 @@ def assess(
     no_rows: NoRows = False,
     csv_safe: CsvSafe = False,
     tuned: CongruenceFlags,
-    parts: PartFlags,
+    parts: StateFlags,
     read: ReadOptions,
 ) -> None:
     """Assess the uncertainty of predictions: coverage, calibration, groups, widths, errors."""
 
 
-@app.command(epilog="Example: howsure merge mon.arrow tue.arrow wed.arrow -o week.html")
-@runs("assess:merge")
+@command(
+    app, "assess:merge", epilog="Example: howsure merge mon.arrow tue.arrow wed.arrow -o week.html"
+)
 def merge(
     files: Annotated[
         list[Path],
@@ -260,12 +277,11 @@ def merge(
     """Assess several tables as one from the saved state of each, without their rows."""
 
 
-@app.command(epilog="Example: howsure check predictions.csv --min-coverage 0.85 --by region")
-@reads_tables
-@reads_parts
-@takes_bounds
-@tells_outcome
-@runs("check:run")
+@command(
+    app,
+    "check:run",
+    epilog="Example: howsure check predictions.csv --min-coverage 0.85 --by region",
+)
 def check(
     files: Files,
     limits: Annotated[
@@ -286,14 +302,8 @@ def check(
         ),
     ] = [],  # noqa: B006
     *,
-    bounds: Mapping[str, float | None],
-    reference: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="TABLE",
-            help="Labelled table of the same model: limits then apply to rows of FILE without y.",
-        ),
-    ] = None,
+    bounds: LimitFlags,
+    reference: Reference = None,
     by: Annotated[
         str | None,
         limit_flag(metavar="A,B", help="Apply the limits to each group of these columns."),
@@ -302,6 +312,7 @@ def check(
         bool,
         limit_flag(
             "--repeated",
+            hidden=True,
             help="Explain what daily checks of new rows do to the error rate of limits.",
         ),
     ] = False,
@@ -311,12 +322,15 @@ def check(
     ] = None,
     sided: Annotated[
         Literal["one", "two"] | None,
-        limit_flag(help="Judge limits with one-sided bounds (default) or two-sided intervals."),
+        limit_flag(
+            hidden=True, help="Judge limits with one-sided bounds (default) or two-sided intervals."
+        ),
     ] = None,
     fail_on: Annotated[
         Literal["never", "caution", "bad"] | None,
         finding_flag(
-            help="Also fail on findings: on faults (bad ✗), or also possible problems (caution ○)."
+            hidden=False,
+            help="Also fail on findings: on faults (bad ✗), or also possible problems (caution ○).",
         ),
     ] = None,
     findings: Annotated[
@@ -324,24 +338,15 @@ def check(
         finding_flag(metavar="A,B", help="Judge only these findings, such as groups,region,drift."),
     ] = None,
     ignore: Ignored = [],  # noqa: B006
-    tolerance: Annotated[
-        float | None,
-        finding_flag(
-            callback=share,
-            help="Largest coverage error to ignore (0.01 = 1 point); 0.01 if omitted.",
-        ),
-    ] = None,
+    tolerance: Tolerance = None,
     miss_range: MissRates = None,
     baseline: Baseline = "",
     lead: Lead = None,
     season: Season = None,
-    confidence: Annotated[
-        float | None,
-        typer.Option(callback=share, help="Confidence level of bounds; 0.95 if omitted."),
-    ] = None,
+    confidence: Confidence = None,
     telling: TellFlags,
     seed: Seed = 0,
-    parts: PartFlags,
+    parts: StateFlags,
     read: ReadOptions,
 ) -> None:
     """Gate a pipeline: exit 0 if no limit is shown to be broken; inconclusive limits pass.
@@ -350,31 +355,15 @@ def check(
     """
 
 
-@app.command(
-    epilog="Example: howsure recalibrate new.csv --calibration held_out.csv -o recalibrated.csv"
+@command(
+    app,
+    "recalibrate:run",
+    epilog="Example: howsure recalibrate new.csv --calibration held_out.csv -o recalibrated.csv",
 )
-@reads_tables
-@uses_resources
-@runs("recalibrate:run")
 def recalibrate(
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE",
-            help="Table of new predictions, with or without y; or a folder, or a quoted pattern "
-            "such as 'preds/*.parquet'.",
-        ),
-    ],
+    file: NewRows,
     calibration: HeldOut,
-    output: Annotated[
-        Path | None,
-        file_flag(
-            "-o",
-            "--output",
-            help="File for the recalibrated table or the comparison. For several tables, a folder: "
-            "one file of the same name per table.",
-        ),
-    ] = None,
+    output: NewTable = None,
     method: Annotated[
         str | None,
         typer.Option(
@@ -389,12 +378,9 @@ def recalibrate(
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Use only calibration rows since this time."),
+        rare_flag(metavar="TIME", help="Use only calibration rows since this time."),
     ] = None,
-    keep: Annotated[
-        Path | None,
-        file_flag(help="Save the fitted recalibration as .json, for use as --calibration."),
-    ] = None,
+    keep: Keep = None,
     compare: Annotated[
         bool,
         typer.Option(
@@ -402,26 +388,18 @@ def recalibrate(
             help="Compare methods on FILE, which needs y. Then -o writes .csv, .md or .json.",
         ),
     ] = False,
-    too_few: Annotated[
-        Literal["infinite", "error"],
-        typer.Option(help="With too few held-out rows: infinite intervals, or an error."),
-    ] = "infinite",
+    too_few: TooFew = "infinite",
     rank: Annotated[
         Literal["conformal", "paper", "pac"],
-        typer.Option(
+        rare_flag(
             help="Guarantee of conformal methods. conformal: coverage on average; pac: coverage "
             "with confidence 1 - delta; paper: as published.",
         ),
     ] = "conformal",
-    delta: Annotated[
-        float,
-        typer.Option(
-            callback=share, help="With --rank pac: probability that coverage falls short."
-        ),
-    ] = 0.05,
+    delta: Delta = 0.05,
     levels: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help="Quantile levels to write, such as 0.05,0.5,0.95."),
+        rare_flag(metavar="A,B", help="Quantile levels to write, such as 0.05,0.5,0.95."),
     ] = None,
     csv_safe: CsvSafe = False,
     seed: Seed = 0,
@@ -432,10 +410,11 @@ def recalibrate(
     """Recalibrate predictions with held-out data. If y is known, show the effect."""
 
 
-@app.command(epilog="Example: howsure improve held_out.csv new.csv --until-right -o improved.csv")
-@reads_tables
-@uses_resources
-@runs("recalibrate:run_improve")
+@command(
+    app,
+    "recalibrate:run_improve",
+    epilog="Example: howsure improve held_out.csv new.csv --until-right -o improved.csv",
+)
 def improve(
     calibration: Annotated[
         Path, typer.Argument(metavar="TABLE", help="Held-out table with y and predictions.")
@@ -457,25 +436,14 @@ def improve(
     ] = False,
     hold_back: Annotated[
         float,
-        typer.Option(callback=share, help="Share of the held-out rows used only to verify."),
+        rare_flag(callback=share, help="Share of the held-out rows used only to verify."),
     ] = 0.5,
-    output: Annotated[
-        Path | None,
-        file_flag(
-            "-o",
-            "--output",
-            help="File for the new table. For several tables, a folder: one file of the same name "
-            "per table.",
-        ),
-    ] = None,
+    output: NewTable = None,
     proof: Annotated[
         Path,
         file_flag(help="File for the results on the verification rows, as .json."),
     ] = Path("improvement.json"),
-    keep: Annotated[
-        Path | None,
-        file_flag(help="Save the fit as .json, for use as --calibration of howsure recalibrate."),
-    ] = None,
+    keep: Keep = None,
     csv_safe: CsvSafe = False,
     seed: Seed = 0,
     *,
@@ -485,31 +453,15 @@ def improve(
     """Recalibrate, then verify on held-out rows. Exit 1 if a fault remains."""
 
 
-@app.command(
-    epilog="Example: howsure conformal new.csv --calibration held_out.csv --method lac -o sets.csv"
+@command(
+    app,
+    "recalibrate:run_conformal",
+    epilog="Example: howsure conformal new.csv --calibration held_out.csv --method lac -o sets.csv",
 )
-@reads_tables
-@uses_resources
-@runs("recalibrate:run_conformal")
 def conformal(
-    table: Annotated[
-        str,
-        typer.Argument(
-            metavar="TABLE",
-            help="Table of new predictions, with or without y; or a folder, or a quoted pattern "
-            "such as 'preds/*.parquet'.",
-        ),
-    ],
+    table: NewRows,
     calibration: HeldOut,
-    output: Annotated[
-        Path,
-        file_flag(
-            "-o",
-            "--output",
-            help="File for the table with sets or intervals, such as .csv or .parquet. For several "
-            "tables, a folder: one file of the same name per table.",
-        ),
-    ],
+    output: NewTable,
     method: Annotated[
         str | None,
         typer.Option(
@@ -520,28 +472,17 @@ def conformal(
     ] = None,
     bins: Annotated[
         int | None,
-        typer.Option(min=2, help="Bins by ease; if omitted, chosen from the calibration rows."),
+        rare_flag(min=2, help="Bins by ease; if omitted, chosen from the calibration rows."),
     ] = None,
     penalty: Annotated[
         float | None,
-        typer.Option(
+        rare_flag(
             min=0, help="Penalty λ of raps, saps and o_saps; if omitted, tuned on half of the rows."
         ),
     ] = None,
-    delta: Annotated[
-        float,
-        typer.Option(
-            callback=share, help="With pac and o_pac: probability that coverage falls short."
-        ),
-    ] = 0.05,
-    too_few: Annotated[
-        Literal["error", "infinite"],
-        typer.Option(help="With too few held-out rows: an error, or sets of all classes."),
-    ] = "error",
-    keep: Annotated[
-        Path | None,
-        file_flag(help="Save the fit as .json, for use as --calibration."),
-    ] = None,
+    delta: Delta = 0.05,
+    too_few: TooFew = "error",
+    keep: Keep = None,
     csv_safe: CsvSafe = False,
     seed: Seed = 0,
     *,
@@ -551,12 +492,11 @@ def conformal(
     """Build conformal sets or intervals from held-out data."""
 
 
-@app.command(
-    epilog="Example: howsure characteristic predictions.csv --want miss_rate=0.1 --plot curve.png"
+@command(
+    app,
+    "characteristic:run",
+    epilog="Example: howsure characteristic predictions.csv --want miss_rate=0.1 --plot curve.png",
 )
-@reads_tables
-@uses_resources
-@runs("characteristic:run")
 def characteristic(
     files: Files,
     x_axis: Annotated[
@@ -589,14 +529,14 @@ def characteristic(
     ] = None,
     cost_weight: Annotated[
         float | None,
-        typer.Option(
+        rare_flag(
             metavar="SHARE",
             help="Instead: weight of the width axis; the miss axis has weight 1 - SHARE.",
         ),
     ] = None,
     miss_range: Annotated[
         tuple[float, float] | None,
-        typer.Option(
+        rare_flag(
             "--miss-range",
             "--range",
             metavar="LOW HIGH",
@@ -609,7 +549,7 @@ def characteristic(
     ] = 1000,
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Plot the curves to a .png, .svg or .pdf file."),
+        file_flag(help="Plot the curves to a .png, .svg or .pdf file."),
     ] = None,
     seed: Seed = 0,
     *,
@@ -619,8 +559,7 @@ def characteristic(
     """Plot interval width against miss rate: areas, gains, operating points, costs."""
 
 
-@app.command(epilog="Example: howsure metrics PICP")
-@runs("metrics:list_measures")
+@command(app, "metrics:list_measures", epilog="Example: howsure metrics PICP")
 def metrics(
     name: Annotated[
         str | None,
@@ -630,9 +569,12 @@ def metrics(
     """List the measures, or show one: its direction, notion, formula and source."""
 
 
-@app.command(name="schema", epilog="Example: howsure schema report -o report.schema.json")
-@runs("metrics:print_schema")
-def schema_(
+@command(
+    app,
+    "metrics:print_schema",
+    epilog="Example: howsure schema report -o report.schema.json",
+)
+def schema(
     name: Annotated[
         SchemaName,
         typer.Argument(
@@ -648,8 +590,7 @@ def schema_(
     """Print the JSON Schema of a machine-readable output."""
 
 
-@app.command(epilog="Example: howsure mcp --skill")
-@runs("mcp:run")
+@command(app, "mcp:run", epilog="Example: howsure mcp --skill")
 def mcp(
     skill: Annotated[
         bool,

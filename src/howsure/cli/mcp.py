@@ -23,10 +23,9 @@ from howsure._version import __version__
 from howsure.cli.assess import judged as assessed
 from howsure.cli.check import judged as checked
 from howsure.cli.check import outcome, rules_for
-from howsure.cli.entry import ended
+from howsure.cli.entry import ended, say
 from howsure.cli.options import TOLERANCE, PartFlags, ReadOptions
 from howsure.cli.recalibrate import serve_table
-from howsure.cli.terminal import say
 from howsure.core.errors import HowsureError, InputError, cut_text, system_line
 from howsure.core.optional import require
 from howsure.core.registry import check_known

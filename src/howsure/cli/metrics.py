@@ -7,7 +7,8 @@ from pathlib import Path
 
 from rich.padding import Padding
 
-from howsure.cli.terminal import Console, escape, say
+from howsure.cli.entry import say
+from howsure.cli.terminal import Console, escape
 from howsure.core.files import atomic_write, check_outputs
 from howsure.core.schemas import SchemaName, schema
 from howsure.engine.catalogue import catalogue, metric_named

@@ -17,14 +17,16 @@ from typing import (
     Any,
     Final,
     Literal,
-    TypeVar,
     get_origin,
     get_type_hints,
 )
 
 import typer
+from typer.core import TyperCommand
 
+from howsure.cli.entry import say
 from howsure.core.errors import InputError
+from howsure.core.registry import attribute_of
 from howsure.inputs.roles import ROLES, Columns, Role
 
 if TYPE_CHECKING:
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from howsure.streaming import Large
     from howsure.topics.congruence.view import CongruenceOptions
 
-R = TypeVar("R")
 _COLUMNS: Final = {
     "outcome": "Columns: outcome and predictions",
     "prediction": "Columns: outcome and predictions",
@@ -45,12 +46,13 @@ _COLUMNS: Final = {
 
 output_flag = functools.partial(typer.Option, rich_help_panel="Output")
 file_flag = functools.partial(output_flag, metavar="FILE")
-finding_flag = functools.partial(typer.Option, rich_help_panel="Findings")
 limit_flag = functools.partial(typer.Option, rich_help_panel="Limits")
-reading_flag = functools.partial(typer.Option, rich_help_panel="How tables are read")
-parts_flag = functools.partial(typer.Option, rich_help_panel="Tables too large for memory")
-congruence_flag = functools.partial(typer.Option, rich_help_panel="Conditional congruence")
-"""Flags, each in the panel of the help where it stands."""
+rare_flag = functools.partial(typer.Option, hidden=True)
+finding_flag = functools.partial(rare_flag, rich_help_panel="Findings")
+reading_flag = functools.partial(rare_flag, rich_help_panel="How tables are read")
+parts_flag = functools.partial(rare_flag, rich_help_panel="Tables too large for memory")
+congruence_flag = functools.partial(rare_flag, rich_help_panel="Conditional congruence")
+"""Flags, each in the panel of the help where it stands; `hidden` is shown by --help-all alone."""
 
 _BOUNDS: Final = {
     "min_coverage": "Least empirical coverage.",
@@ -96,6 +98,128 @@ def cells_by_ease(param: typer.CallbackParam, value: Any) -> Any:
     return value if value is None else check_whole(value, f"--{param.name}", 3)
 
 
+_parameter = functools.partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
+
+
+class Flags:
+    """Options that a command declares as one parameter: every field is a flag."""
+
+    @classmethod
+    def declared(cls) -> list[inspect.Parameter]:
+        """The flags, as parameters of a command."""
+        hints = get_type_hints(cls, include_extras=True)
+        return [
+            _parameter(
+                f.name,
+                default=f.default
+                if f.default_factory is dataclasses.MISSING
+                else f.default_factory(),
+                annotation=hints[f.name],
+            )
+            for f in dataclasses.fields(cls)  # type: ignore[arg-type]
+            if get_origin(hints[f.name]) is Annotated
+        ]
+
+    @classmethod
+    def from_chosen(cls, **chosen: Any) -> Any:
+        """What the command receives for its flags."""
+        return cls(**chosen)
+
+
+class Command(TyperCommand):
+    """A command whose flags are made when they are asked for; its help shows the usual ones."""
+
+    def __init__(self, *, work: Any, target: str, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.work, self.target = work, target
+        self.rare: list[Any] = []
+        del self.params
+
+    @functools.cached_property
+    def params(self) -> Any:  # type: ignore[override]
+        """Arguments and flags; those that are declared hidden are for --help-all."""
+        flags: list[inspect.Parameter] = []
+        groups: dict[str, tuple[Any, list[str]]] = {}
+        for flag in inspect.signature(self.work, eval_str=True).parameters.values():
+            kind = flag.annotation
+            if isinstance(kind, type) and issubclass(kind, Flags):
+                added = kind.declared()
+                groups[flag.name] = kind, [key.name for key in added]
+                flags += added
+            else:
+                flags.append(flag.replace(kind=flag.KEYWORD_ONLY))
+        if len(flags) > _FEW:
+            flags.append(_HELP_ALL)
+
+        def run(**chosen: Any) -> None:
+            chosen.pop("help_all", None)
+            for name, (kind, names) in groups.items():
+                chosen[name] = kind.from_chosen(**{key: chosen.pop(key) for key in names})
+            work = attribute_of(f"howsure.cli.{self.target}") if self.target else self.work
+            if work(**chosen):
+                raise typer.Exit(1)
+
+        run.__signature__ = inspect.Signature(flags)  # type: ignore[attr-defined]
+        run.__annotations__ = {flag.name: flag.annotation for flag in flags}
+        single = typer.Typer(add_completion=False)
+        single.command()(run)
+        built: Any = typer.main.get_command(single)
+        self.callback = built.callback
+        for param in built.params:
+            if param.hidden and param.help:
+                param.hidden = False
+                self.rare += [param] if len(flags) > _FEW else []
+        return built.params
+
+    def format_help(self, ctx: Any, *args: Any) -> None:
+        every = self.params
+        rare = [] if "howsure.help_all" in ctx.meta else self.rare
+        self.params = [param for param in every if param not in rare]
+        super().format_help(ctx, *args)
+        self.params = every
+        if rare:
+            say(f" --help-all shows {len(rare)} more options.")
+
+
+def command(app: typer.Typer, target: str = "", *, epilog: str) -> Callable[[Any], Any]:
+    """Add a command, of which the function declares the flags, and does the work without a target.
+
+    The module of a target is imported when the command is called. True is status 1.
+    """
+
+    def add(work: Any) -> Any:
+        cls: Any = functools.partial(Command, work=work, target=target)
+        app.command(work.__name__, cls=cls, help=work.__doc__, epilog=epilog)(lambda: None)
+        return work
+
+    return add
+
+
+def _help_all(ctx: typer.Context, wanted: bool) -> None:
+    """Show the help with every flag."""
+    if wanted:
+        ctx.meta["howsure.help_all"] = True
+        say(ctx.get_help())
+        raise typer.Exit
+
+
+_FEW: Final = 16
+"""A command with no more flags than these shows all of them."""
+_HELP_ALL: Final = _parameter(
+    "help_all",
+    default=False,
+    annotation=Annotated[
+        bool,
+        typer.Option(
+            "--help-all",
+            is_eager=True,
+            expose_value=False,
+            callback=_help_all,
+            help="Show all options and exit.",
+        ),
+    ],
+)
+
 Outputs = Annotated[
     list[Path],
     file_flag(
@@ -112,11 +236,20 @@ Files = Annotated[
     ),
 ]
 Confidence = Annotated[
-    float, typer.Option(callback=share, help="Confidence level of all confidence intervals.")
+    float | None,
+    rare_flag(
+        callback=share,
+        show_default=False,
+        help="Confidence level of all intervals and bounds; 0.95 if omitted.",
+    ),
 ]
 Tolerance = Annotated[
-    float,
-    finding_flag(callback=share, help="Largest coverage error to ignore (0.01 = 1 point)."),
+    float | None,
+    finding_flag(
+        callback=share,
+        show_default=False,
+        help="Largest coverage error to ignore (0.01 = 1 point); 0.01 if omitted.",
+    ),
 ]
 MissRates = Annotated[
     tuple[float, float] | None,
@@ -156,6 +289,7 @@ CsvSafe = Annotated[
     bool,
     output_flag(
         "--csv-safe",
+        hidden=True,
         help="Put ' before cells that begin with = + - or @, so that no spreadsheet runs them.",
     ),
 ]
@@ -163,6 +297,7 @@ NoRows = Annotated[
     bool,
     output_flag(
         "--no-rows",
+        hidden=True,
         help="For personal data: omit names, values and pictures of single rows, and results on "
         "fewer than 10 rows.",
     ),
@@ -177,7 +312,7 @@ Trials = Annotated[
 All = Annotated[bool, output_flag("--all", help="Print every number.")]
 Quiet = Annotated[
     bool,
-    output_flag("--quiet", help="Print nothing; only write the files named with -o."),
+    output_flag("--quiet", hidden=True, help="Print nothing; only write the files named with -o."),
 ]
 Json = Annotated[
     bool,
@@ -185,17 +320,21 @@ Json = Annotated[
 ]
 Progress = Annotated[
     bool | None,
-    output_flag("--progress/--no-progress", help="Show progress. By default, only in a terminal."),
+    output_flag(
+        "--progress/--no-progress",
+        hidden=True,
+        help="Show progress. By default, only in a terminal.",
+    ),
 ]
 
 
 @dataclass(frozen=True)
-class ReadOptions:
+class ReadOptions(Flags):
     """What the reader is told: of columns by their roles, and the flags that are its fields."""
 
     at: Annotated[
         list[float],
-        typer.Option(
+        rare_flag(
             help="Coverage to assess, if predictions give intervals of any coverage. Repeatable.",
             callback=share,
             rich_help_panel=_COLUMNS["outcome"],
@@ -227,6 +366,20 @@ class ReadOptions:
         reading_flag(help="Decimal mark of text files."),
     ] = "."
     columns: Columns = field(default_factory=Columns)
+
+    @classmethod
+    def declared(cls) -> list[inspect.Parameter]:
+        """The flag of every role, and of every other field."""
+        return [*map(_flag, ROLES), *super().declared()]
+
+    @classmethod
+    def from_chosen(cls, **chosen: Any) -> ReadOptions:
+        """The same, of which an empty list of columns is nothing said."""
+        columns: Any = {role.name: chosen.pop(role.name) for role in ROLES}
+        for role in ROLES:
+            if role.repeats:
+                columns[role.name] = columns[role.name] or None
+        return cls(**chosen, columns=columns)
 
     @property
     def assessed(self) -> list[float]:
@@ -298,8 +451,8 @@ class ReadOptions:
 
 
 @dataclass(frozen=True)
-class PartFlags:
-    """How a table too large for memory is read; every field is a flag."""
+class PartFlags(Flags):
+    """How a table too large for memory is read, whose state is not kept."""
 
     memory: Annotated[
         str | None,
@@ -324,12 +477,7 @@ class PartFlags:
         bool,
         parts_flag("--resume", help="Continue an interrupted run after its finished parts."),
     ] = False
-    state: Annotated[
-        Path | None,
-        parts_flag(
-            metavar="FILE", help="Also save a summary of this table for howsure merge (.arrow)."
-        ),
-    ] = None
+    state: Path | None = None
 
     def large(self) -> Large:
         """The same, checked."""
@@ -344,6 +492,18 @@ class PartFlags:
                 raise InputError(f"--{name} cannot be given: {why}")
 
 
+@dataclass(frozen=True)
+class StateFlags(PartFlags):
+    """The same, for a command that can keep the state of the table."""
+
+    state: Annotated[
+        Path | None,
+        parts_flag(
+            metavar="FILE", help="Also save a summary of this table for howsure merge (.arrow)."
+        ),
+    ] = None
+
+
 def address(path: Path) -> Path | str:
     """A path as it was typed, where it is an address such as s3://bucket/file."""
     typed = re.sub(r"^([a-z][a-z0-9+.-]+):/(?=[^/])", r"\1://", str(path))
@@ -351,7 +511,7 @@ def address(path: Path) -> Path | str:
 
 
 @dataclass(frozen=True)
-class CongruenceFlags:
+class CongruenceFlags(Flags):
     """What the conditional congruence error is told; every field is a flag."""
 
     gamma: Annotated[
@@ -391,7 +551,7 @@ class CongruenceFlags:
 
 
 @dataclass(frozen=True)
-class TellFlags:
+class TellFlags(Flags):
     """How the outcome of a check is told, and what of it; every field is a flag."""
 
     as_json: Annotated[
@@ -404,12 +564,13 @@ class TellFlags:
     ] = None
     sarif: Annotated[
         Path | None,
-        file_flag(help="Write failures and possible problems as SARIF."),
+        file_flag(hidden=True, help="Write failures and possible problems as SARIF."),
     ] = None
     github: Annotated[
         bool | None,
         output_flag(
             "--github/--no-github",
+            hidden=True,
             help="Annotate the GitHub run and add to its summary. By default, only inside one.",
         ),
     ] = None
@@ -421,55 +582,25 @@ class TellFlags:
         return [*filter(None, (self.junit, self.sarif))]
 
 
-def reads_tables(command: Callable[..., R]) -> Callable[..., R]:
-    """Give a command a flag for every role, and for every other field of `ReadOptions`."""
-    at, *others = _flags(ReadOptions)
-    roles = [_flag(role) for role in ROLES]
-    after = 1 + [role.name for role in ROLES].index("coverage")
+class LimitFlags(dict[str, float | None], Flags):
+    """The usual limits by name, each a flag."""
 
-    def made(**chosen: Any) -> ReadOptions:
-        columns: Any = {role.name: chosen.pop(role.name) for role in ROLES}
-        for role in ROLES:
-            if role.repeats:
-                columns[role.name] = columns[role.name] or None
-        return ReadOptions(**chosen, columns=columns)
-
-    return _spread(command, "read", [*roles[:after], at, *roles[after:], *others], made)
-
-
-def tunes_congruence(command: Callable[..., R]) -> Callable[..., R]:
-    """Give a command every field of `CongruenceFlags` as a flag; it receives them as ``tuned``."""
-    return _spread(command, "tuned", _flags(CongruenceFlags), CongruenceFlags)
-
-
-def reads_parts(command: Callable[..., R]) -> Callable[..., R]:
-    """Give a command every field of `PartFlags` as a flag; it receives them as ``parts``."""
-    return _spread(command, "parts", _flags(PartFlags), PartFlags)
-
-
-def tells_outcome(command: Callable[..., R]) -> Callable[..., R]:
-    """Give a command every field of `TellFlags` as a flag; it receives them as ``telling``."""
-    return _spread(command, "telling", _flags(TellFlags), TellFlags)
-
-
-def uses_resources(command: Callable[..., R]) -> Callable[..., R]:
-    """As `reads_parts`, for a command that keeps no state of the table."""
-    flags = [flag for flag in _flags(PartFlags) if flag.name != "state"]
-    return _spread(command, "parts", flags, PartFlags)
-
-
-def takes_bounds(command: Callable[..., R]) -> Callable[..., R]:
-    """Give a command a flag for each usual limit; it receives them by name as ``bounds``."""
-    flags = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=None,
-            annotation=Annotated[float | None, limit_flag(help=text)],
-        )
-        for name, text in _BOUNDS.items()
-    ]
-    return _spread(command, "bounds", flags, dict)
+    @classmethod
+    def declared(cls) -> list[inspect.Parameter]:
+        """A flag for each."""
+        return [
+            _parameter(
+                name,
+                default=None,
+                annotation=Annotated[
+                    float | None,
+                    limit_flag(
+                        help=text, hidden=name not in ("min_coverage", "max_crps", "max_mae")
+                    ),
+                ],
+            )
+            for name, text in _BOUNDS.items()
+        ]
 
 
 def _flag(role: Role) -> inspect.Parameter:
@@ -479,45 +610,12 @@ def _flag(role: Role) -> inspect.Parameter:
         role.option,
         help=role.help,
         metavar=role.metavar,
+        hidden=not role.usual,
         callback=share if role.name == "coverage" else None,
         rich_help_panel=_COLUMNS[role.of],
     )
-    return inspect.Parameter(
+    return _parameter(
         role.name,
-        inspect.Parameter.KEYWORD_ONLY,
         default=[] if role.repeats else None,
         annotation=Annotated[list[kind] if role.repeats else kind | None, option],
     )
-
-
-def _flags(options: type[Any]) -> list[inspect.Parameter]:
-    """A flag for each field of a dataclass that says its option."""
-    hints = get_type_hints(options, include_extras=True)
-    return [
-        inspect.Parameter(
-            f.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=f.default if f.default_factory is dataclasses.MISSING else f.default_factory(),
-            annotation=hints[f.name],
-        )
-        for f in dataclasses.fields(options)
-        if get_origin(hints[f.name]) is Annotated
-    ]
-
-
-def _spread(
-    command: Callable[..., R], name: str, extra: list[inspect.Parameter], made: Callable[..., Any]
-) -> Callable[..., R]:
-    """A command whose one argument is made of flags."""
-
-    @functools.wraps(command)
-    def wrapper(*args: Any, **kwargs: Any) -> R:
-        chosen = {p.name: kwargs.pop(p.name) for p in extra}
-        return command(*args, **{name: made(**chosen)}, **kwargs)
-
-    flags: list[inspect.Parameter] = []
-    for flag in inspect.signature(command, eval_str=True).parameters.values():
-        flags += extra if flag.name == name else [flag.replace(kind=flag.KEYWORD_ONLY)]
-    wrapper.__signature__ = inspect.Signature(flags)  # type: ignore[attr-defined]
-    wrapper.__annotations__ = {flag.name: flag.annotation for flag in flags}
-    return wrapper

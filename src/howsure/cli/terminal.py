@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -49,11 +48,3 @@ def say_written(console: Console, *paths: object) -> None:
     """A line for each file that was written."""
     for path in paths:
         console.print(f"written: {escape(str(path))}", soft_wrap=True)
-
-
-def say(text: object, *, error: bool = False) -> None:
-    """One plain line, on stdout or stderr."""
-    stream = sys.stderr if error else sys.stdout
-    if stream is not None:
-        stream.write(f"{legible(str(text))}\n")
-        stream.flush()

@@ -7,8 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from howsure.cli.options import TOLERANCE, Outputs, ReadOptions, Tolerance, address, reads_tables
-from howsure.cli.terminal import Console, escape, say_written
+from howsure.cli.entry import say
+from howsure.cli.options import (
+    TOLERANCE,
+    Outputs,
+    ReadOptions,
+    Tolerance,
+    address,
+    command,
+    file_flag,
+)
 from howsure.core.errors import InputError
 
 watch_app = typer.Typer(
@@ -26,11 +34,17 @@ Ledger = Annotated[
 ]
 
 
-@watch_app.command(
-    "init", epilog="Example: howsure watch init model.watch --reference held_out.csv --time day"
+def _print(sentence: str) -> None:
+    from howsure.cli.terminal import Console, escape
+
+    Console().print(escape(sentence))
+
+
+@command(
+    watch_app,
+    epilog="Example: howsure watch init model.watch --reference held_out.csv --time day",
 )
-@reads_tables
-def watch_init(
+def init(
     ledger: Ledger,
     reference: Annotated[
         Path,
@@ -45,7 +59,7 @@ def watch_init(
             help="Label delay: days to wait for rows and their y before a day is tested.",
         ),
     ] = 0,
-    tolerance: Tolerance = TOLERANCE,
+    tolerance: Tolerance = None,
     *,
     read: ReadOptions,
 ) -> None:
@@ -61,16 +75,16 @@ def watch_init(
         ledger,
         address(reference),
         mature=mature,
-        tolerance=tolerance,
+        tolerance=tolerance or TOLERANCE,
         row_id=row_id,
         **read.reading,
         **columns,
     )
-    Console().print(escape(watch.promise.sentence))
+    _print(watch.promise.sentence)
 
 
-@watch_app.command("add", epilog="Example: howsure watch add model.watch today.csv labels.csv")
-def watch_add(
+@command(watch_app, epilog="Example: howsure watch add model.watch today.csv labels.csv")
+def add(
     ledger: Ledger,
     files: Annotated[
         list[Path],
@@ -86,21 +100,22 @@ def watch_add(
     from howsure.watch import Watch
 
     booked = Watch(ledger).add(*map(address, files))
-    Console().print(escape(booked.sentence))
+    _print(booked.sentence)
 
 
-@watch_app.command("undo", epilog="Example: howsure watch undo model.watch")
-def watch_undo(ledger: Ledger) -> None:
+@command(watch_app, epilog="Example: howsure watch undo model.watch")
+def undo(ledger: Ledger) -> None:
     """Undo the last addition: exit 0 if it is undone, 2 if there is none."""
     from howsure.watch import Watch
 
-    Console().print(escape(Watch(ledger).undo()))
+    _print(Watch(ledger).undo())
 
 
-@watch_app.command("show", epilog="Example: howsure watch show model.watch -o watch.html")
-def watch_show(ledger: Ledger, output: Outputs = []) -> None:  # noqa: B006
+@command(watch_app, epilog="Example: howsure watch show model.watch -o watch.html")
+def show(ledger: Ledger, output: Outputs = []) -> None:  # noqa: B006
     """Show results so far: exit 0 if no fault is significant, 1 if one is, 2 on an error."""
     from howsure.cli.show import show_lines
+    from howsure.cli.terminal import Console, say_written
     from howsure.core.files import check_outputs
     from howsure.report.document import form_of
     from howsure.watch import Watch
@@ -117,10 +132,11 @@ def watch_show(ledger: Ledger, output: Outputs = []) -> None:  # noqa: B006
     raise typer.Exit(0 if report.kept else 1)
 
 
-@watch_app.command(
-    "correct", epilog="Example: howsure watch correct model.watch april.csv -o correction.json"
+@command(
+    watch_app,
+    epilog="Example: howsure watch correct model.watch april.csv -o correction.json",
 )
-def watch_correct(
+def correct(
     ledger: Ledger,
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE", help="Rows with y since the change.")
@@ -138,10 +154,9 @@ def watch_correct(
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
+        file_flag(
             "-o",
-            metavar="FILE",
+            "--output",
             help="Also save the fit as .json, for howsure recalibrate.",
         ),
     ] = None,
@@ -158,8 +173,7 @@ def watch_correct(
             raise InputError("--output saves a fixed fit, but --running updates it every day")
         check_place(output)
     correction = Watch(ledger).correct(*map(address, files), since=since, running=running)
-    console = Console()
-    console.print(escape(correction.sentence))
+    _print(correction.sentence)
     if output is not None:
         correction.fitted.save(output)
-        say_written(console, output)
+        say(f"written: {output}")

@@ -40,6 +40,7 @@ class Role:
     # whether it may have several columns, and whether its flag is repeated for several
     many: bool = False
     repeats: bool = False
+    usual: bool = False  # whether the short help of a command shows its flag
     # its flag, where that is not called after it, and what the flag takes
     flag: str = ""
     metavar: str | None = None
@@ -84,6 +85,7 @@ ROLES: Final = (
         "Column of the observed outcome y.",
         names="y y_true ytrue y_test y_obs actual actuals target label observed observation obs "
         "truth ground_truth true_value outcome true_label true_class oracle_value",
+        usual=True,
     ),
     Role(
         "point",
@@ -93,6 +95,7 @@ ROLES: Final = (
         told="point forecast",
         names="point pred prediction predictions predicted y_pred ypred yhat y_hat forecast "
         "point_forecast .prediction .mean",
+        usual=True,
     ),
     Role(
         "points",
@@ -112,6 +115,7 @@ ROLES: Final = (
         repeats=True,
         told="lower end",
         examples="lower lower_90 lower_0.9 lower_95% lower90 pi_95_lower yhat_lower lo_80 lwr lb",
+        usual=True,
     ),
     Role(
         "upper",
@@ -122,6 +126,7 @@ ROLES: Final = (
         repeats=True,
         told="upper end",
         examples="upper upper_90 upper_0.9 upper_95% upper90 pi_95_upper yhat_upper hi_80 upr ub",
+        usual=True,
     ),
     Role(
         "coverage",
@@ -129,6 +134,7 @@ ROLES: Final = (
         None,
         "Nominal coverage of the intervals or label sets, such as 0.9. Repeatable.",
         repeats=True,
+        usual=True,
     ),
     Role(
         "mean",
@@ -137,6 +143,7 @@ ROLES: Final = (
         "Column of predicted means.",
         told="mean of a normal distribution",
         names="mean mu y_mean mean_y pred_mean mean_pred predicted_mean predictive_mean",
+        usual=True,
     ),
     Role(
         "sd",
@@ -147,6 +154,7 @@ ROLES: Final = (
         names="sd std stdev stddev std_dev sigma standard_deviation y_std y_sd pred_std pred_sd "
         "std_pred sd_pred predicted_std predicted_sd predictive_std predictive_sd "
         "uncertainty_std uncertainty_sd",
+        usual=True,
     ),
     Role(
         "variance",
@@ -166,6 +174,7 @@ ROLES: Final = (
         metavar="LEVEL=COL",
         told="quantile",
         examples="q0.05 q05 q_95 0.95 95% quantile_0.5 p97.5 q025 median",
+        usual=True,
     ),
     Role(
         "samples",
@@ -177,6 +186,7 @@ ROLES: Final = (
         told="sample",
         pattern=r"(s_|(sample|draw|member|ens|ensemble)_?)\d+",
         examples="s_1 sample_1 draw1 member_1 ens_1 ensemble1",
+        usual=True,
     ),
     Role(
         "law",
@@ -197,6 +207,7 @@ ROLES: Final = (
         metavar="PATTERN",
         told="probability of",
         examples="p_cat p_dog prob_cat proba_0 softmax_0",
+        usual=True,
     ),
     Role(
         "label_set",
@@ -224,6 +235,7 @@ ROLES: Final = (
         told="group",
         pattern="groups?|group_.+",
         examples="group groups group_region",
+        usual=True,
     ),
     Role(
         "features",
@@ -235,6 +247,7 @@ ROLES: Final = (
         told="feature",
         pattern=r"x\d*|x_.+|features?_.+|feat_.+",
         examples="x x1 x_age feature_1 feat_age",
+        usual=True,
     ),
     Role(
         "ease",
@@ -306,6 +319,7 @@ ROLES: Final = (
         "Column of times that order the rows.",
         names="time timestamp datetime date",
         later="target_end_date target_date valid_time",
+        usual=True,
     ),
     Role(
         "cutoff",

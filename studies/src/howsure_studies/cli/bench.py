@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from howsure.cli.terminal import Console, escape, say
+from howsure.cli.entry import say
+from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write, check_outputs
 from howsure_studies.cli.submit import submit

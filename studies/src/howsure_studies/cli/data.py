@@ -11,8 +11,8 @@ import typer
 from rich.padding import Padding
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from howsure.cli.entry import Interrupted
-from howsure.cli.terminal import Console, escape, say
+from howsure.cli.entry import Interrupted, say
+from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.core.progress import subscribe
 from howsure.core.registry import unknown

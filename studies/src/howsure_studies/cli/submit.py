@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from howsure.cli.terminal import Console, say
+from howsure.cli.entry import say
+from howsure.cli.terminal import Console
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.registry import unknown
 

@@ -138,8 +138,9 @@ def simulate(
 
     After an interruption, finished trials are kept; the same command resumes.
     """
+    from howsure.cli.entry import say
     from howsure.cli.progress import Stages
-    from howsure.cli.terminal import Console, escape, say
+    from howsure.cli.terminal import Console, escape
     from howsure.core.files import check_outputs
     from howsure.report.document import form_of
     from howsure_studies.engine import Plan, Store
