@@ -23,9 +23,9 @@ Predictions may be in a CSV or TSV file (also `.gz`, `.zst`), a Parquet or an Ar
 [Excel workbook](how-to/from-excel.md) and a [netCDF file of ArviZ](how-to/from-arviz.md) also work.
 In Python they may be any data frame, or a mapping of arrays. howsure recognises columns from their
 names. For other names, use a flag of a command that reads tables, such as `howsure assess`, or a
-keyword of `howsure.Table`, which every function takes. Flags take precedence over names; an empty one (`--time ""`) disables a
-role. Ambiguous names are an error, which states the flag to use. `--explain-input` shows how each
-column is read.
+keyword of `howsure.Table`, which every function takes. Flags take precedence over names; an empty
+one (`--time ""`) disables a role. Ambiguous names are an error, which states the flag to use.
+`--explain-input` shows how each column is read.
 
 Names are compared in lower case, with spaces and hyphens as underscores.
 

@@ -242,7 +242,7 @@ def test_metrics_lists_the_catalogue() -> None:
         ("assess", "."),
         ("metrics", "nonsense"),
         ("assess", "missing.csv", "-o", "report.exe"),
-        ("assess", "missing.csv", "--with", "nonsense"),
+        ("assess", "missing.csv", "--also", "nonsense"),
         ("check", "missing.csv"),
     ],
 )
@@ -281,9 +281,9 @@ def test_metrics_finds_what_the_field_calls_it() -> None:
 
 
 def test_with_takes_a_synonym(good: Path) -> None:
-    inside("assess", good, "--with", "Winkler score", "--no-trials")
-    with pytest.raises(InputError, match=r"--with must be .*got 'pipc'; did you mean"):
-        inside("assess", good, "--with", "pipc")
+    inside("assess", good, "--also", "Winkler score", "--no-trials")
+    with pytest.raises(InputError, match=r"--also must be .*got 'pipc'; did you mean"):
+        inside("assess", good, "--also", "pipc")
 
 
 @pytest.mark.slow

@@ -100,7 +100,7 @@ REFUSED = [
             "-o report.exe",
             "-o nowhere/report.html",
             "-o folder.html",
-            "--with nonsense",
+            "--also nonsense",
             "--confidence 1",
             "--confidence nan",
             "--coverage 90",
@@ -116,7 +116,7 @@ REFUSED = [
             "--weights-kind nonsense",
             "--reference held_out.csv -o scores.exe",
             "--reference held_out.csv -o nowhere/scores.parquet",
-            "--reference held_out.csv --with crps",
+            "--reference held_out.csv --also crps",
             "--reference held_out.csv --explain-input",
         )
     ),

@@ -86,8 +86,8 @@ def test_every_spelling_leads_to_its_measure() -> None:
 def test_what_is_near_is_told(wrong: str, near: str) -> None:
     with pytest.raises(InputError, match=near):
         metric_named(wrong)
-    with pytest.raises(InputError, match="--with must be a measure that howsure metrics lists"):
-        asked_for([wrong], "--with")
+    with pytest.raises(InputError, match="--also must be a measure that howsure metrics lists"):
+        asked_for([wrong], "--also")
 
 
 def test_evaluate_takes_them() -> None:

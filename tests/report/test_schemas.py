@@ -229,7 +229,7 @@ def test_reports_and_checks_of_every_kind_of_prediction(kind: str) -> None:
         "two_models.csv --row-id row --model model",
         "clusters.csv --groups site --no-rows",
         "weights.csv --weights share --weights-kind importance",
-        "normal.csv --baseline climatology --with skce",
+        "normal.csv --baseline climatology --also skce",
     ],
 )
 def test_reports_and_checks_of_tables(command: str, tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_reports_and_checks_of_tables(command: str, tmp_path: Path) -> None:
     place = [str(INPUTS / table), *flags]
     done = CliRunner().invoke(app, ["assess", *place, "--json"])
     assert of_text("report", done.stdout) == []
-    flags = [each for each in place if each not in ("--with", "skce")]
+    flags = [each for each in place if each not in ("--also", "skce")]
     done = CliRunner().invoke(app, ["check", *flags, "--min", "coverage=0.8", "--json"])
     assert of_text("check", done.stdout) == []
 

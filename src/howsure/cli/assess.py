@@ -86,7 +86,7 @@ def run(
     if shown == "quiet" and not outputs:
         raise InputError("--quiet prints nothing: name a report with -o")
     options["miss_range"] = options["miss_range"] or MISS_RANGE
-    also = asked_for(slow, "--with")
+    also = asked_for(slow, "--also")
     chosen = Options(also=also, congruence=tuned.options(), **options)
     written = _written(files, outputs, parts.state, chosen)
     if explain_input:

@@ -220,7 +220,7 @@ def assess(
     slow: Annotated[
         list[str],
         rare_flag(
-            "--with",
+            "--also",
             metavar="MEASURE",
             help="Also compute this slow measure and draw its figure. Repeatable.",
         ),

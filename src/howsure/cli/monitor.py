@@ -71,7 +71,7 @@ def run(
     if explain_input:
         raise InputError("--explain-input cannot be given with --reference")
     if others := sorted({*slow} - {"mean_cce"}):
-        raise InputError(f"--with must be mean_cce where --reference is given, got {others[0]!r}")
+        raise InputError(f"--also must be mean_cce where --reference is given, got {others[0]!r}")
     if parts.state is not None:
         raise InputError("--state cannot be given with --reference, which scores single rows")
     usual = {"tolerance": TOLERANCE, "confidence": CONFIDENCE}

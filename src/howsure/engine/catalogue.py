@@ -137,7 +137,7 @@ def asked_for(names: Iterable[str], argument: str) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> asked_for(["CCE"], "--with")
+    >>> asked_for(["CCE"], "--also")
     ('mean_cce',)
     """
     return tuple(

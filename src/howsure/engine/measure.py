@@ -118,7 +118,7 @@ def evaluate(
         levels = every if metric.every_level else wanted
         for coverage in levels if metric.per_coverage else (math.nan,):
             if metric.slow and evalset.n > SLOW_ROWS and name not in wanted_slow:
-                reason = f"slow above {SLOW_ROWS:,} rows: ask for it with --with {name}"
+                reason = f"slow above {SLOW_ROWS:,} rows: ask for it with --also {name}"
                 records.extend(_unanswered(view, metric, coverage, reason)[0])
                 continue
             measured, rows = attempt(

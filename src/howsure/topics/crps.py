@@ -180,7 +180,7 @@ def crps_of_law(
     if ask and len(rest) > SLOW_ROWS:
         raise UnanswerableError(
             f"the CRPS of {distribution.law.name} distributions is integrated row by row, slow "
-            f"above {SLOW_ROWS:,} rows: ask for it with --with {ask}"
+            f"above {SLOW_ROWS:,} rows: ask for it with --also {ask}"
         )
     if len(rest):
         scores[rest] = crps_by_cdf(distribution.take(rest), moved[rest], lower=lower, upper=upper)

@@ -170,7 +170,7 @@ def assess_groups(
     if left_out:
         note = (
             f"for groups by {listed(left_out, most=3)} only means of rows are reported: above "
-            f"{MAX_ROWS_OF_STATISTICS:,} rows or {MAX_GROUPS_OF_STATISTICS} groups, --with "
+            f"{MAX_ROWS_OF_STATISTICS:,} rows or {MAX_GROUPS_OF_STATISTICS} groups, --also "
             "group_statistics adds all measures"
         )
         notes = (*notes, note)
