@@ -61,7 +61,7 @@ TOPICS = {
         "Measures: scores and skill",
         "Interval scores, pinball loss, CRPS, and skill against a baseline.",
         (
-            *("scores", "crps", "crps_closed", "crps_counts", "skill", "baseline"),
+            *("scores", "crps", "skill", "baseline"),
             *("decomposition", "many_series"),
         ),
     ),

@@ -35,9 +35,9 @@ CALLS: dict[str, Any] = {
     "deficit": lambda f, a: f(a(Y), a(LOWER), a(UPPER)),
     "interval_score": lambda f, a: f(a(Y), a(LOWER), a(UPPER), coverage=0.9),
     "pinball_loss": lambda f, a: f(a(Y), a(UPPER), level=0.9),
-    "crps_normal": lambda f, a: f(a(Y), a(MEAN), a(SD)),
-    "crps_logistic": lambda f, a: f(a(Y), a(MEAN), a(SD)),
-    "crps_laplace": lambda f, a: f(a(Y), a(MEAN), a(SD)),
+    "crps": lambda f, a: f(a(Y), howsure.Distribution.normal(a(MEAN), a(SD))),
+    "twcrps": lambda f, a: f(a(Y), howsure.Distribution.normal(a(MEAN), a(SD)), lower=1.0),
+    "log_score": lambda f, a: f(a(Y), howsure.Distribution.normal(a(MEAN), a(SD))),
     "squared_z": lambda f, a: f(a(Y), a(MEAN), a(SD)),
     "variance_ratio": lambda f, a: f(a(Y), a(MEAN), a(SD)),
     "relative_calibration_error": lambda f, a: f(a(Y), a(MEAN), a(SD)),
@@ -132,12 +132,21 @@ def test_an_estimate_is_a_number() -> None:
 
 def test_the_main_ones_agree_with_scoringrules() -> None:
     scoringrules = needs("scoringrules")
-    alpha = 0.1
+    alpha, located = 0.1, {"loc": MEAN, "scale": SD}
+    normal, logistic, laplace, t = (
+        howsure.Distribution(family, located | shape)
+        for family, shape in (
+            *(("norm", {}), ("logistic", {}), ("laplace", {})),
+            ("t", {"df": np.full(60, 5.0)}),
+        )
+    )
     for got, want in (
-        (metrics.crps_normal(Y, MEAN, SD), scoringrules.crps_normal(Y, MEAN, SD)),
-        (metrics.crps_logistic(Y, MEAN, SD), scoringrules.crps_logistic(Y, MEAN, SD)),
-        (metrics.crps_laplace(Y, MEAN, SD), scoringrules.crps_laplace(Y, MEAN, SD)),
-        (metrics.crps_t(Y, np.full(60, 5.0), MEAN, SD), scoringrules.crps_t(Y, 5.0, MEAN, SD)),
+        (metrics.crps(Y, normal), scoringrules.crps_normal(Y, MEAN, SD)),
+        (metrics.crps(Y, logistic), scoringrules.crps_logistic(Y, MEAN, SD)),
+        (metrics.crps(Y, laplace), scoringrules.crps_laplace(Y, MEAN, SD)),
+        (metrics.crps(Y, t), scoringrules.crps_t(Y, 5.0, MEAN, SD)),
+        (metrics.log_score(Y, normal), scoringrules.logs_normal(Y, MEAN, SD)),
+        (metrics.log_score(Y, t), scoringrules.logs_t(Y, 5.0, MEAN, SD)),
         (
             metrics.interval_score(Y, LOWER, UPPER, coverage=1 - alpha),
             scoringrules.interval_score(Y, LOWER, UPPER, alpha),

@@ -17,13 +17,7 @@ from howsure.core.rng import child
 from howsure.core.weights import Weights
 from howsure.engine.measure import curves_of, evaluate, tables_of
 from howsure.engine.view import View
-from howsure.metrics import (
-    climatology_crps,
-    climatology_pinball,
-    crps_normal,
-    crps_quantiles,
-    interval_score,
-)
+from howsure.metrics import climatology_crps, climatology_pinball, interval_score
 from howsure.predictions import (
     Distribution,
     EvalSet,
@@ -32,6 +26,8 @@ from howsure.predictions import (
     Quantiles,
     content_order,
 )
+from howsure.topics.crps import crps_quantiles
+from howsure.topics.crps_closed import crps_normal
 from howsure.topics.lead_time import FEWEST, MOST_CELLS, Leads, Profile
 from howsure.verdict import examine
 from howsure.verdict.dependence import follow

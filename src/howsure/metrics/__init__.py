@@ -1,15 +1,17 @@
 """Scores and measures of the field, on plain arrays.
 
-Each takes arrays, lists, Series or CPU tensors. You average measures with one number per row;
-a reduction returns an `Estimate`, whose ``value`` is the number (``float`` gives it too). Names are
-loaded when first used.
+Each takes arrays, lists, Series or CPU tensors; `crps`, `twcrps`, `qwcrps` and `log_score` take y
+and a prediction, such as `howsure.Distribution.normal`. You average measures with one number per
+row; a reduction returns an `Estimate`, whose ``value`` is the number (``float`` gives it too).
+Names are loaded when first used.
 
 Examples
 --------
->>> from howsure.metrics import crps_normal, ence, interval_score
+>>> from howsure import Distribution
+>>> from howsure.metrics import crps, ence, interval_score
 >>> interval_score([1.0, 5.0], [0.0, 0.0], [2.0, 2.0], coverage=0.5)
 array([ 2., 14.])
->>> crps_normal([0.0], [0.0], [1.0]).round(4)
+>>> crps([0.0], Distribution.normal([0.0], [1.0])).round(4)
 array([0.2337])
 >>> float(ence([1.0, -1.0, 4.0, -4.0], [0.0] * 4, [1.0, 1.0, 2.0, 2.0], bins=2))
 0.5
@@ -77,16 +79,7 @@ if TYPE_CHECKING:
     from howsure.topics.coverage import missed_below as missed_below
     from howsure.topics.coverage import normalised_width as normalised_width
     from howsure.topics.coverage import width as width
-    from howsure.topics.crps import crps_quantiles as crps_quantiles
-    from howsure.topics.crps import crps_samples as crps_samples
-    from howsure.topics.crps_closed import crps_gamma as crps_gamma
-    from howsure.topics.crps_closed import crps_laplace as crps_laplace
-    from howsure.topics.crps_closed import crps_logistic as crps_logistic
-    from howsure.topics.crps_closed import crps_lognormal as crps_lognormal
-    from howsure.topics.crps_closed import crps_negative_binomial as crps_negative_binomial
-    from howsure.topics.crps_closed import crps_normal as crps_normal
-    from howsure.topics.crps_closed import crps_poisson as crps_poisson
-    from howsure.topics.crps_closed import crps_t as crps_t
+    from howsure.topics.crps import crps as crps
     from howsure.topics.decomposition import elementary_means as elementary_means
     from howsure.topics.decomposition import elementary_quantiles as elementary_quantiles
     from howsure.topics.decomposition import mean_decomposition as mean_decomposition
@@ -104,6 +97,7 @@ if TYPE_CHECKING:
     from howsure.topics.point import r_squared as r_squared
     from howsure.topics.point import root_mean_squared_error as root_mean_squared_error
     from howsure.topics.scores import interval_score as interval_score
+    from howsure.topics.scores import log_score as log_score
     from howsure.topics.scores import mean_pinball as mean_pinball
     from howsure.topics.scores import pinball_loss as pinball_loss
     from howsure.topics.scores import weighted_interval_score as weighted_interval_score
@@ -119,12 +113,7 @@ if TYPE_CHECKING:
     from howsure.topics.tail_calibration import tail_occurrence as tail_occurrence
     from howsure.topics.tail_calibration import tail_severity as tail_severity
     from howsure.topics.tails import qwcrps as qwcrps
-    from howsure.topics.tails import qwcrps_quantiles as qwcrps_quantiles
-    from howsure.topics.tails import qwcrps_samples as qwcrps_samples
     from howsure.topics.tails import twcrps as twcrps
-    from howsure.topics.tails import twcrps_normal as twcrps_normal
-    from howsure.topics.tails import twcrps_quantiles as twcrps_quantiles
-    from howsure.topics.tails import twcrps_samples as twcrps_samples
 
 _HOMES = {
     "adaptivity": "ease escv "
@@ -140,22 +129,19 @@ _HOMES = {
     "congruence": "mcmd rejection_curve skce",
     "coverage": "covered deficit empirical_coverage excess mean_width median_width missed_above "
     "missed_below normalised_width width",
-    "crps": "crps_quantiles crps_samples",
-    "crps_closed": "crps_gamma crps_laplace crps_logistic crps_lognormal crps_negative_binomial "
-    "crps_normal crps_poisson crps_t",
+    "crps": "crps",
     "decomposition": "elementary_means elementary_quantiles mean_decomposition "
     "quantile_decomposition",
     "dispersion": "ence relative_calibration_error sharpness squared_z variance_ratio",
     "many_series": "relative_skill",
     "pit": "pit_histogram randomised_pit",
     "point": "absolute_error error r_squared root_mean_squared_error",
-    "scores": "interval_score mean_pinball pinball_loss weighted_interval_score",
+    "scores": "interval_score log_score mean_pinball pinball_loss weighted_interval_score",
     "selective": "aurc excess_aurc risk_at",
     "baseline": "naive_quantiles",
     "skill": "climatology_crps climatology_pinball pairing_gain skill_score",
     "tail_calibration": "beyond tail_miscalibration tail_occurrence tail_severity",
-    "tails": "qwcrps qwcrps_quantiles qwcrps_samples "
-    "twcrps twcrps_normal twcrps_quantiles twcrps_samples",
+    "tails": "qwcrps twcrps",
 }
 
 __getattr__, __dir__, __all__ = exporting(__name__, _HOMES, base="howsure.topics")

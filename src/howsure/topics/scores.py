@@ -26,7 +26,7 @@ from howsure.core.arrays import (
     check_quantiles,
     row_blocks,
 )
-from howsure.core.errors import DegenerateError, UnanswerableError
+from howsure.core.errors import DegenerateError, InputError, UnanswerableError
 from howsure.core.records import Direction
 from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words, of_value, small
 from howsure.engine.metric import (
@@ -42,10 +42,7 @@ from howsure.engine.metric import (
     row_mean,
 )
 from howsure.engine.view import View
-from howsure.predictions import (
-    Intervals,
-    Quantiles,
-)
+from howsure.predictions import Distribution, Intervals, Prediction, Quantiles
 
 
 def interval_score(
@@ -151,6 +148,52 @@ def weighted_interval_score(
             left, right = check_interval(low[:, column], high[:, column])
             total += (1.0 - share) / 2.0 * (right - left) + _miss(truth, left, right)
         return overflow_as_inf(total / parts)
+
+
+def log_score(y: npt.ArrayLike, prediction: Prediction) -> FloatArray:
+    """Log score of each row: minus the log density, or log probability, of y.
+
+    −log f(y), in nats. Lower is better; infinite where y is impossible under its prediction. Scores
+    of densities and of probabilities of counts cannot be compared.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        What happened.
+    prediction : Prediction
+        A `Distribution` of n rows: samples, quantiles and intervals have no density.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+
+    Raises
+    ------
+    InputError
+        If lengths differ, a y is missing, or the prediction is of another kind.
+
+    Notes
+    -----
+    Good (1952), Rational decisions, Journal of the Royal Statistical Society B 14.
+
+    Examples
+    --------
+    >>> from howsure import Distribution
+    >>> log_score([0.0, 2.0], Distribution.normal([0.0, 0.0], [1.0, 1.0])).round(4)
+    array([0.9189, 2.9189])
+    """
+    if not isinstance(prediction, Distribution):
+        raise InputError(
+            f"prediction must be distributions, which have a density, got {kind_of(prediction)}"
+        )
+    return -prediction.log_density(as_vector(y, "y", length=prediction.n))
+
+
+def kind_of(prediction: Any) -> str:
+    """What came as a prediction, for an error."""
+    if isinstance(prediction, Prediction):
+        return prediction.kind
+    return f"{type(prediction).__name__}: give draws of shape (n, m) as howsure.Samples(draws)"
 
 
 def pinball_loss(y: npt.ArrayLike, quantile: npt.ArrayLike, *, level: float) -> FloatArray:
