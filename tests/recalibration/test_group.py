@@ -12,13 +12,10 @@ from howsure.conformal import DELTA, level_ranks, rows_needed
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples, ScipyLaw
-from howsure.recalibration import (
-    ByGroup,
-    ConformalIntervals,
-    ConformalQuantiles,
-    recalibrate,
-)
+from howsure.recalibration import recalibrate
+from howsure.recalibration.conformal import ConformalIntervals, ConformalQuantiles
 from howsure.recalibration.dispatch import METHODS
+from howsure.recalibration.group import ByGroup
 from howsure.recalibration.location_scale import LocationScale
 from recalibration.conditional_worlds import (
     KINDS,
