@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from howsure.conformal import DELTA, level_ranks, rows_needed
+from howsure.conformal import rows_needed
+from howsure.conformal.ranks import DELTA, level_ranks
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples, ScipyLaw

@@ -11,7 +11,8 @@ from typing import Any, Final, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.conformal import DELTA, RankRule, TooFew
+from howsure.conformal.ranks import DELTA, RankRule
+from howsure.conformal.thresholds import TooFew
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.records import Table

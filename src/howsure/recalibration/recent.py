@@ -10,7 +10,8 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.conformal import DELTA, RankRule, TooFew
+from howsure.conformal.ranks import DELTA, RankRule
+from howsure.conformal.thresholds import TooFew
 from howsure.core.arrays import AnyArray, FloatArray, shortened
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError

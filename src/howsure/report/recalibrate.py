@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, final, overload
 import numpy as np
 import numpy.typing as npt
 
-from howsure.conformal import DELTA, RankRule, TooFew
+from howsure.conformal.ranks import DELTA, RankRule
+from howsure.conformal.thresholds import TooFew
 from howsure.core.arrays import AnyArray
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError, within

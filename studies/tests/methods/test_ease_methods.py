@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from howsure.conformal import Mondrian
+from howsure.conformal.adapting import Mondrian
 from howsure.conformal.labels import EaseBins, EaseColumn, LabelConformal, TunedLabels
 from howsure.core.errors import InputError
 from howsure.topics.adaptivity import GaussianNoise

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.conformal import DELTA, RankRule, TooFew
+from howsure.conformal.ranks import DELTA, RankRule
+from howsure.conformal.thresholds import TooFew
 from howsure.core.arrays import FloatArray, as_matrix
 from howsure.core.classes import frozen
 from howsure.core.convert import Coverages, Fraction, Natural, check_fields
