@@ -24,7 +24,7 @@ from howsure.topics.calibration import (
     miscalibration_area,
 )
 from howsure.topics.calibration.curve import calibration_curve, calibration_curve_quantiles
-from howsure.verdict import examine
+from howsure.verdict.family import examine
 from metrics.statistics import (
     CELLS,
     GRID,

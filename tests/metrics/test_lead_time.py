@@ -29,8 +29,8 @@ from howsure.predictions import (
 from howsure.topics.crps import crps_quantiles
 from howsure.topics.crps_closed import crps_normal
 from howsure.topics.lead_time import FEWEST, MOST_CELLS, Leads, Profile
-from howsure.verdict import examine
 from howsure.verdict.dependence import follow
+from howsure.verdict.family import examine
 
 MEASURES = ("lead_time_drop", "lead_times_differ")
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])

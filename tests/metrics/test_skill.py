@@ -24,7 +24,7 @@ from howsure.predictions import EvalSet
 from howsure.topics.crps import crps_samples
 from howsure.topics.crps_closed import crps_normal
 from howsure.topics.skill import MIDPOINTS, _error_of_sum
-from howsure.verdict import examine
+from howsure.verdict.family import examine
 
 SKILLS = ("crps_skill", "interval_skill", "pairing_gain")
 

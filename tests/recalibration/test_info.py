@@ -27,7 +27,7 @@ from howsure.recalibration.group import ByGroup
 from howsure.recalibration.info import KINDS, RecalibrationOptions
 from howsure.report.conformal import CONFORMAL_METHODS
 from howsure.report.recalibrate import check_method
-from howsure.verdict import QUESTIONS
+from howsure.verdict.findings import questions
 from recalibration.test_serialization import numbers, options, rows
 
 
@@ -44,7 +44,7 @@ def test_each_suits_some_kind_and_aims_at_findings(name: str) -> None:
     assert info.kinds
     assert set(info.kinds) <= set(KINDS)
     assert set(info.leads) <= set(info.kinds)
-    assert info.aims <= set(QUESTIONS)
+    assert info.aims <= set(questions())
     assert bool(info.words) == bool(info.complexity) == bool(info.aims)
     assert ("{by}" in info.words) == (bool(info.words) and info.needs == "groups")
 
