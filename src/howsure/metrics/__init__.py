@@ -24,17 +24,17 @@ from typing import TYPE_CHECKING
 from howsure.core.optional import exporting
 
 if TYPE_CHECKING:
-    from howsure.topics.adaptivity import ease as ease
-    from howsure.topics.adaptivity import escv as escv
-    from howsure.topics.adaptivity import label_rank as label_rank
-    from howsure.topics.adaptivity import rank_cv as rank_cv
-    from howsure.topics.adaptivity import rank_ss as rank_ss
-    from howsure.topics.adaptivity import satisfaction_rate as satisfaction_rate
-    from howsure.topics.adaptivity import set_deficit as set_deficit
-    from howsure.topics.adaptivity import set_excess as set_excess
-    from howsure.topics.adaptivity import sscv as sscv
-    from howsure.topics.adaptivity import t_cv as t_cv
-    from howsure.topics.adaptivity import t_ss as t_ss
+    from howsure.stats.dominance import label_rank as label_rank
+    from howsure.stats.ease import ease as ease
+    from howsure.topics.adaptivity.association import rank_ss as rank_ss
+    from howsure.topics.adaptivity.association import satisfaction_rate as satisfaction_rate
+    from howsure.topics.adaptivity.association import t_ss as t_ss
+    from howsure.topics.adaptivity.coverage import escv as escv
+    from howsure.topics.adaptivity.coverage import rank_cv as rank_cv
+    from howsure.topics.adaptivity.coverage import set_deficit as set_deficit
+    from howsure.topics.adaptivity.coverage import set_excess as set_excess
+    from howsure.topics.adaptivity.coverage import sscv as sscv
+    from howsure.topics.adaptivity.coverage import t_cv as t_cv
     from howsure.topics.association import binned_r2 as binned_r2
     from howsure.topics.association import kendall_tau as kendall_tau
     from howsure.topics.association import spearman as spearman
@@ -44,31 +44,31 @@ if TYPE_CHECKING:
     from howsure.topics.backtests import christoffersen_test as christoffersen_test
     from howsure.topics.backtests import kupiec_test as kupiec_test
     from howsure.topics.baseline import naive_quantiles as naive_quantiles
-    from howsure.topics.calibration import calibration_curve as calibration_curve
-    from howsure.topics.calibration import (
+    from howsure.topics.calibration.curve import calibration_curve as calibration_curve
+    from howsure.topics.calibration.curve import (
         calibration_curve_quantiles as calibration_curve_quantiles,
     )
-    from howsure.topics.calibration import calibration_error as calibration_error
-    from howsure.topics.calibration import (
+    from howsure.topics.calibration.curve import calibration_error as calibration_error
+    from howsure.topics.calibration.curve import (
         calibration_error_quantiles as calibration_error_quantiles,
     )
-    from howsure.topics.calibration import miscalibration_area as miscalibration_area
-    from howsure.topics.characteristic import auucc as auucc
-    from howsure.topics.characteristic import characteristic_curve as characteristic_curve
-    from howsure.topics.conditional import (
+    from howsure.topics.calibration.curve import miscalibration_area as miscalibration_area
+    from howsure.topics.characteristic.curve import auucc as auucc
+    from howsure.topics.characteristic.curve import characteristic_curve as characteristic_curve
+    from howsure.topics.conditional.dependence import coverage_gap as coverage_gap
+    from howsure.topics.conditional.dependence import hsic as hsic
+    from howsure.topics.conditional.dependence import width_correlation as width_correlation
+    from howsure.topics.conditional.ert import (
         conditional_validity_index as conditional_validity_index,
     )
-    from howsure.topics.conditional import coverage_gap as coverage_gap
-    from howsure.topics.conditional import ert as ert
-    from howsure.topics.conditional import hsic as hsic
-    from howsure.topics.conditional import local_pit as local_pit
-    from howsure.topics.conditional import regions_differ as regions_differ
-    from howsure.topics.conditional import width_correlation as width_correlation
-    from howsure.topics.conditional import worst_region as worst_region
-    from howsure.topics.conditional import worst_slab as worst_slab
-    from howsure.topics.congruence import mcmd as mcmd
-    from howsure.topics.congruence import rejection_curve as rejection_curve
-    from howsure.topics.congruence import skce as skce
+    from howsure.topics.conditional.ert import ert as ert
+    from howsure.topics.conditional.local_pit import local_pit as local_pit
+    from howsure.topics.conditional.slab import regions_differ as regions_differ
+    from howsure.topics.conditional.slab import worst_region as worst_region
+    from howsure.topics.conditional.slab import worst_slab as worst_slab
+    from howsure.topics.congruence.examples import rejection_curve as rejection_curve
+    from howsure.topics.congruence.reference import mcmd as mcmd
+    from howsure.topics.congruence.skce import skce as skce
     from howsure.topics.coverage import covered as covered
     from howsure.topics.coverage import deficit as deficit
     from howsure.topics.coverage import empirical_coverage as empirical_coverage
@@ -80,10 +80,10 @@ if TYPE_CHECKING:
     from howsure.topics.coverage import normalised_width as normalised_width
     from howsure.topics.coverage import width as width
     from howsure.topics.crps import crps as crps
-    from howsure.topics.decomposition import elementary_means as elementary_means
-    from howsure.topics.decomposition import elementary_quantiles as elementary_quantiles
-    from howsure.topics.decomposition import mean_decomposition as mean_decomposition
-    from howsure.topics.decomposition import quantile_decomposition as quantile_decomposition
+    from howsure.topics.decomposition.parts import elementary_means as elementary_means
+    from howsure.topics.decomposition.parts import elementary_quantiles as elementary_quantiles
+    from howsure.topics.decomposition.parts import mean_decomposition as mean_decomposition
+    from howsure.topics.decomposition.parts import quantile_decomposition as quantile_decomposition
     from howsure.topics.dispersion import ence as ence
     from howsure.topics.dispersion import relative_calibration_error as relative_calibration_error
     from howsure.topics.dispersion import sharpness as sharpness
@@ -116,32 +116,37 @@ if TYPE_CHECKING:
     from howsure.topics.tails import twcrps as twcrps
 
 _HOMES = {
-    "adaptivity": "ease escv "
-    "label_rank rank_cv rank_ss satisfaction_rate set_deficit set_excess sscv "
-    "t_cv t_ss",
-    "association": "binned_r2 kendall_tau spearman",
-    "backtests": "christoffersen_test christoffersen_coverage_test kupiec_test",
-    "calibration": "calibration_curve calibration_curve_quantiles calibration_error "
+    "stats.dominance": "label_rank",
+    "stats.ease": "ease",
+    "topics.adaptivity.association": "rank_ss satisfaction_rate t_ss",
+    "topics.adaptivity.coverage": "escv rank_cv set_deficit set_excess sscv t_cv",
+    "topics.association": "binned_r2 kendall_tau spearman",
+    "topics.backtests": "christoffersen_coverage_test christoffersen_test kupiec_test",
+    "topics.baseline": "naive_quantiles",
+    "topics.calibration.curve": "calibration_curve calibration_curve_quantiles calibration_error "
     "calibration_error_quantiles miscalibration_area",
-    "characteristic": "auucc characteristic_curve",
-    "conditional": "conditional_validity_index coverage_gap ert hsic local_pit "
-    "regions_differ width_correlation worst_region worst_slab",
-    "congruence": "mcmd rejection_curve skce",
-    "coverage": "covered deficit empirical_coverage excess mean_width median_width missed_above "
-    "missed_below normalised_width width",
-    "crps": "crps",
-    "decomposition": "elementary_means elementary_quantiles mean_decomposition "
+    "topics.characteristic.curve": "auucc characteristic_curve",
+    "topics.conditional.dependence": "coverage_gap hsic width_correlation",
+    "topics.conditional.ert": "conditional_validity_index ert",
+    "topics.conditional.local_pit": "local_pit",
+    "topics.conditional.slab": "regions_differ worst_region worst_slab",
+    "topics.congruence.examples": "rejection_curve",
+    "topics.congruence.reference": "mcmd",
+    "topics.congruence.skce": "skce",
+    "topics.coverage": "covered deficit empirical_coverage excess mean_width median_width "
+    "missed_above missed_below normalised_width width",
+    "topics.crps": "crps",
+    "topics.decomposition.parts": "elementary_means elementary_quantiles mean_decomposition "
     "quantile_decomposition",
-    "dispersion": "ence relative_calibration_error sharpness squared_z variance_ratio",
-    "many_series": "relative_skill",
-    "pit": "pit_histogram randomised_pit",
-    "point": "absolute_error error r_squared root_mean_squared_error",
-    "scores": "interval_score log_score mean_pinball pinball_loss weighted_interval_score",
-    "selective": "aurc excess_aurc risk_at",
-    "baseline": "naive_quantiles",
-    "skill": "climatology_crps climatology_pinball pairing_gain skill_score",
-    "tail_calibration": "beyond tail_miscalibration tail_occurrence tail_severity",
-    "tails": "qwcrps twcrps",
+    "topics.dispersion": "ence relative_calibration_error sharpness squared_z variance_ratio",
+    "topics.many_series": "relative_skill",
+    "topics.pit": "pit_histogram randomised_pit",
+    "topics.point": "absolute_error error r_squared root_mean_squared_error",
+    "topics.scores": "interval_score log_score mean_pinball pinball_loss weighted_interval_score",
+    "topics.selective": "aurc excess_aurc risk_at",
+    "topics.skill": "climatology_crps climatology_pinball pairing_gain skill_score",
+    "topics.tail_calibration": "beyond tail_miscalibration tail_occurrence tail_severity",
+    "topics.tails": "qwcrps twcrps",
 }
 
-__getattr__, __dir__, __all__ = exporting(__name__, _HOMES, base="howsure.topics")
+__getattr__, __dir__, __all__ = exporting(__name__, _HOMES, base="howsure")

@@ -110,7 +110,8 @@ def gain_of_perfect_model(
 
     Examples
     --------
-    >>> from howsure.topics.characteristic import bands_from_sd, characteristic_curve
+    >>> from howsure.topics.characteristic.bands import bands_from_sd
+    >>> from howsure.topics.characteristic.curve import characteristic_curve
     >>> rng = np.random.default_rng(1)
     >>> sd = rng.uniform(0.5, 2.0, 1000)
     >>> curve = characteristic_curve(rng.normal(0.0, sd), *bands_from_sd(np.zeros(1000), sd))

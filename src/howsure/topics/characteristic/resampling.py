@@ -169,7 +169,8 @@ def bootstrap_curve(
 
     Examples
     --------
-    >>> from howsure.topics.characteristic import bands_from_sd, characteristic_curve
+    >>> from howsure.topics.characteristic.bands import bands_from_sd
+    >>> from howsure.topics.characteristic.curve import characteristic_curve
     >>> rng = np.random.default_rng(0)
     >>> sd = rng.uniform(0.5, 2.0, 500)
     >>> curve = characteristic_curve(rng.normal(0.0, sd), *bands_from_sd(np.zeros(500), sd))
@@ -231,7 +232,8 @@ def bootstrap_gain_difference(
 
     Examples
     --------
-    >>> from howsure.topics.characteristic import bands_from_sd, characteristic_curve
+    >>> from howsure.topics.characteristic.bands import bands_from_sd
+    >>> from howsure.topics.characteristic.curve import characteristic_curve
     >>> rng = np.random.default_rng(0)
     >>> sd, zero, y = rng.uniform(0.5, 2.0, 500), np.zeros(500), rng.normal(0.0, 1.0, 500)
     >>> first = characteristic_curve(y, *bands_from_sd(zero, zero + 1))
@@ -511,7 +513,8 @@ def permutation_test(
 
     Examples
     --------
-    >>> from howsure.topics.characteristic import bands_from_sd, characteristic_curve
+    >>> from howsure.topics.characteristic.bands import bands_from_sd
+    >>> from howsure.topics.characteristic.curve import characteristic_curve
     >>> rng = np.random.default_rng(0)
     >>> sd, zero, y = rng.uniform(0.5, 2.0, 500), np.zeros(500), rng.normal(0.0, 1.0, 500)
     >>> first = characteristic_curve(y, *bands_from_sd(zero, zero + 1))
