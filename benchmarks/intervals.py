@@ -37,13 +37,13 @@ from howsure.core.records import Record
 from howsure.core.times import Chronology, Units
 from howsure.engine.catalogue import catalogue
 from howsure.engine.measure import evaluate
-from howsure.metrics import climatology_pinball, mean_pinball
+from howsure.metrics import mean_pinball
 from howsure.predictions import Distribution, EvalSet, Quantiles, Samples
 from howsure.stats.estimate import Estimate
 from howsure.stats.isotonic import Rising, fitted_together
 from howsure.stats.permutation import Resampling
 from howsure.topics.decomposition.parts import INSIDE, quantile_parts
-from howsure.topics.skill import MIDPOINTS
+from howsure.topics.skill import MIDPOINTS, climatology_pinball
 
 PAGE = Path(__file__).parent.parent / "docs" / "verdict.md"
 MARKS = ("<!-- intervals: made by benchmarks/intervals.py -->", "<!-- end of intervals -->")

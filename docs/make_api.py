@@ -60,10 +60,7 @@ TOPICS = {
         "howsure.metrics",
         "Measures: scores and skill",
         "Interval scores, pinball loss, CRPS, and skill against a baseline.",
-        (
-            *("scores", "crps", "skill", "baseline"),
-            *("decomposition", "many_series"),
-        ),
+        ("scores", "crps", "skill", "decomposition"),
     ),
     "metrics-calibration": Topic(
         "howsure.metrics",
@@ -93,7 +90,7 @@ TOPICS = {
         "howsure.metrics",
         "Measures: ease and label sets",
         "Are widths and sets larger for harder rows?",
-        ("adaptivity", "dominance", "ease"),
+        ("adaptivity", "ease"),
     ),
     "metrics-point": Topic(
         "howsure.metrics",

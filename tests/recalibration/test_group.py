@@ -12,7 +12,8 @@ from howsure.conformal import rows_needed
 from howsure.conformal.ranks import DELTA, level_ranks
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples, ScipyLaw
+from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
+from howsure.predictions.laws import ScipyLaw
 from howsure.recalibration import recalibrate
 from howsure.recalibration.conformal import ConformalIntervals, ConformalQuantiles
 from howsure.recalibration.dispatch import METHODS

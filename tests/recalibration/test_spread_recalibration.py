@@ -13,7 +13,8 @@ from scipy import stats
 from generated import examples
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
-from howsure.predictions import Distribution, EvalSet, Quantiles, Samples, ScipyLaw
+from howsure.predictions import Distribution, EvalSet, Quantiles, Samples
+from howsure.predictions.laws import ScipyLaw
 from howsure.recalibration import recalibrate
 from howsure.recalibration.conformal import ConformalQuantiles
 from howsure.recalibration.levels import DEFAULT_LEVELS

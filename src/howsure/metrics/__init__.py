@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING
 from howsure.core.optional import exporting
 
 if TYPE_CHECKING:
-    from howsure.stats.dominance import label_rank as label_rank
     from howsure.stats.ease import ease as ease
     from howsure.topics.adaptivity.association import rank_ss as rank_ss
     from howsure.topics.adaptivity.association import satisfaction_rate as satisfaction_rate
@@ -43,15 +42,8 @@ if TYPE_CHECKING:
     )
     from howsure.topics.backtests import christoffersen_test as christoffersen_test
     from howsure.topics.backtests import kupiec_test as kupiec_test
-    from howsure.topics.baseline import naive_quantiles as naive_quantiles
     from howsure.topics.calibration.curve import calibration_curve as calibration_curve
-    from howsure.topics.calibration.curve import (
-        calibration_curve_quantiles as calibration_curve_quantiles,
-    )
     from howsure.topics.calibration.curve import calibration_error as calibration_error
-    from howsure.topics.calibration.curve import (
-        calibration_error_quantiles as calibration_error_quantiles,
-    )
     from howsure.topics.calibration.curve import miscalibration_area as miscalibration_area
     from howsure.topics.characteristic.curve import auucc as auucc
     from howsure.topics.characteristic.curve import characteristic_curve as characteristic_curve
@@ -66,22 +58,14 @@ if TYPE_CHECKING:
     from howsure.topics.conditional.slab import regions_differ as regions_differ
     from howsure.topics.conditional.slab import worst_region as worst_region
     from howsure.topics.conditional.slab import worst_slab as worst_slab
-    from howsure.topics.congruence.examples import rejection_curve as rejection_curve
-    from howsure.topics.congruence.reference import mcmd as mcmd
     from howsure.topics.congruence.skce import skce as skce
     from howsure.topics.coverage import covered as covered
     from howsure.topics.coverage import deficit as deficit
     from howsure.topics.coverage import empirical_coverage as empirical_coverage
     from howsure.topics.coverage import excess as excess
     from howsure.topics.coverage import mean_width as mean_width
-    from howsure.topics.coverage import median_width as median_width
-    from howsure.topics.coverage import missed_above as missed_above
-    from howsure.topics.coverage import missed_below as missed_below
     from howsure.topics.coverage import normalised_width as normalised_width
-    from howsure.topics.coverage import width as width
     from howsure.topics.crps import crps as crps
-    from howsure.topics.decomposition.parts import elementary_means as elementary_means
-    from howsure.topics.decomposition.parts import elementary_quantiles as elementary_quantiles
     from howsure.topics.decomposition.parts import mean_decomposition as mean_decomposition
     from howsure.topics.decomposition.parts import quantile_decomposition as quantile_decomposition
     from howsure.topics.dispersion import ence as ence
@@ -89,11 +73,8 @@ if TYPE_CHECKING:
     from howsure.topics.dispersion import sharpness as sharpness
     from howsure.topics.dispersion import squared_z as squared_z
     from howsure.topics.dispersion import variance_ratio as variance_ratio
-    from howsure.topics.many_series import relative_skill as relative_skill
     from howsure.topics.pit import pit_histogram as pit_histogram
     from howsure.topics.pit import randomised_pit as randomised_pit
-    from howsure.topics.point import absolute_error as absolute_error
-    from howsure.topics.point import error as error
     from howsure.topics.point import r_squared as r_squared
     from howsure.topics.point import root_mean_squared_error as root_mean_squared_error
     from howsure.topics.scores import interval_score as interval_score
@@ -103,9 +84,7 @@ if TYPE_CHECKING:
     from howsure.topics.scores import weighted_interval_score as weighted_interval_score
     from howsure.topics.selective import aurc as aurc
     from howsure.topics.selective import excess_aurc as excess_aurc
-    from howsure.topics.selective import risk_at as risk_at
     from howsure.topics.skill import climatology_crps as climatology_crps
-    from howsure.topics.skill import climatology_pinball as climatology_pinball
     from howsure.topics.skill import pairing_gain as pairing_gain
     from howsure.topics.skill import skill_score as skill_score
     from howsure.topics.tail_calibration import beyond as beyond
@@ -116,35 +95,27 @@ if TYPE_CHECKING:
     from howsure.topics.tails import twcrps as twcrps
 
 _HOMES = {
-    "stats.dominance": "label_rank",
     "stats.ease": "ease",
     "topics.adaptivity.association": "rank_ss satisfaction_rate t_ss",
     "topics.adaptivity.coverage": "escv rank_cv set_deficit set_excess sscv t_cv",
     "topics.association": "binned_r2 kendall_tau spearman",
     "topics.backtests": "christoffersen_coverage_test christoffersen_test kupiec_test",
-    "topics.baseline": "naive_quantiles",
-    "topics.calibration.curve": "calibration_curve calibration_curve_quantiles calibration_error "
-    "calibration_error_quantiles miscalibration_area",
+    "topics.calibration.curve": "calibration_curve calibration_error miscalibration_area",
     "topics.characteristic.curve": "auucc characteristic_curve",
     "topics.conditional.dependence": "coverage_gap hsic width_correlation",
     "topics.conditional.ert": "conditional_validity_index ert",
     "topics.conditional.local_pit": "local_pit",
     "topics.conditional.slab": "regions_differ worst_region worst_slab",
-    "topics.congruence.examples": "rejection_curve",
-    "topics.congruence.reference": "mcmd",
     "topics.congruence.skce": "skce",
-    "topics.coverage": "covered deficit empirical_coverage excess mean_width median_width "
-    "missed_above missed_below normalised_width width",
+    "topics.coverage": "covered deficit empirical_coverage excess mean_width normalised_width",
     "topics.crps": "crps",
-    "topics.decomposition.parts": "elementary_means elementary_quantiles mean_decomposition "
-    "quantile_decomposition",
+    "topics.decomposition.parts": "mean_decomposition quantile_decomposition",
     "topics.dispersion": "ence relative_calibration_error sharpness squared_z variance_ratio",
-    "topics.many_series": "relative_skill",
     "topics.pit": "pit_histogram randomised_pit",
-    "topics.point": "absolute_error error r_squared root_mean_squared_error",
+    "topics.point": "r_squared root_mean_squared_error",
     "topics.scores": "interval_score log_score mean_pinball pinball_loss weighted_interval_score",
-    "topics.selective": "aurc excess_aurc risk_at",
-    "topics.skill": "climatology_crps climatology_pinball pairing_gain skill_score",
+    "topics.selective": "aurc excess_aurc",
+    "topics.skill": "climatology_crps pairing_gain skill_score",
     "topics.tail_calibration": "beyond tail_miscalibration tail_occurrence tail_severity",
     "topics.tails": "qwcrps twcrps",
 }

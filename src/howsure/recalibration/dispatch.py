@@ -17,14 +17,8 @@ from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.records import Table
 from howsure.core.registry import check_known, unknown
-from howsure.predictions import (
-    Distribution,
-    EvalSet,
-    Intervals,
-    LabelSets,
-    NormalLaw,
-    Prediction,
-)
+from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Prediction
+from howsure.predictions.laws import NormalLaw
 from howsure.recalibration import (
     affine,
     conformal,

@@ -36,14 +36,8 @@ from howsure.engine.metric import (
     row_mean,
 )
 from howsure.engine.view import View
-from howsure.predictions import (
-    CountFamily,
-    CountLaw,
-    Distribution,
-    Prediction,
-    Quantiles,
-    Samples,
-)
+from howsure.predictions import Distribution, Prediction, Quantiles, Samples
+from howsure.predictions.counts import CountFamily, CountLaw
 from howsure.topics.crps_closed import crps_between, crps_closed, crps_support
 from howsure.topics.crps_numeric import crps_lattice, crps_numeric
 from howsure.topics.scores import kind_of, overflow_as_inf, weighted_pinball

@@ -23,8 +23,8 @@ from howsure.core.convert import Checked, Count, Natural, checked, plain
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.progress import part_of, report_progress
 from howsure.core.rng import child
-from howsure.predictions import CountFamily, Distribution, EvalSet, Prediction, Samples
-from howsure.predictions.counts import DoublePoisson
+from howsure.predictions import Distribution, EvalSet, Prediction, Samples
+from howsure.predictions.counts import CountFamily, DoublePoisson
 from howsure.topics.calibration.curve import Weighting, calibration_error
 from howsure.topics.congruence.laws import embeds_exactly, predictive_of
 from howsure.topics.congruence.null import null_reference
