@@ -13,8 +13,7 @@ import howsure
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.engine.measure import evaluate
-from howsure.predictions import Distribution, EvalSet, Intervals, Samples
-from howsure.predictions.evalset import content_order
+from howsure.predictions import Distribution, EvalSet, Intervals, Samples, content_order
 from howsure.stats.binomial import clopper_pearson
 from howsure.topics.baseline import FEWEST_CHANGES, naive_quantiles, with_baselines
 from howsure.topics.skill import MIDPOINTS, TOLERANCE

@@ -18,8 +18,14 @@ from howsure.core.weights import Weights
 from howsure.engine.measure import curves_of, evaluate, tables_of
 from howsure.engine.view import View
 from howsure.metrics import climatology_crps, interval_score
-from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles
-from howsure.predictions.evalset import content_order
+from howsure.predictions import (
+    Distribution,
+    EvalSet,
+    Intervals,
+    Prediction,
+    Quantiles,
+    content_order,
+)
 from howsure.topics.crps import crps_quantiles
 from howsure.topics.crps_closed import crps_normal
 from howsure.topics.lead_time import FEWEST, MOST_CELLS, Leads, Profile

@@ -14,8 +14,15 @@ from howsure import assess
 from howsure.core.rng import child
 from howsure.core.threads import one_thread
 from howsure.inputs import Loaded
-from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Quantiles, Samples
-from howsure.predictions.evalset import content_order
+from howsure.predictions import (
+    Distribution,
+    EvalSet,
+    Intervals,
+    LabelSets,
+    Quantiles,
+    Samples,
+    content_order,
+)
 from howsure.report.assess import assess_loaded
 
 pytestmark = [pytest.mark.slow, pytest.mark.few_draws]

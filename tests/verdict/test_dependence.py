@@ -26,8 +26,8 @@ from howsure.predictions import (
     Prediction,
     Quantiles,
     Samples,
+    content_order,
 )
-from howsure.predictions.evalset import content_order
 from howsure.report.assess import assess_loaded
 from howsure.verdict import Finding
 from howsure.verdict.dependence import follow, signals

@@ -10,8 +10,7 @@ import pytest
 
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets
-from howsure.predictions.evalset import content_order
+from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, content_order
 from howsure.recalibration import recalibrate
 from howsure.recalibration.dispatch import InTurn
 from howsure.verdict.advice import Advice, RecalibrationTrial, confirm

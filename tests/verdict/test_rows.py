@@ -15,8 +15,15 @@ from howsure import assess, load
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
 from howsure.core.rng import child
-from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Quantiles, Samples
-from howsure.predictions.evalset import content_order
+from howsure.predictions import (
+    Distribution,
+    EvalSet,
+    Intervals,
+    LabelSets,
+    Quantiles,
+    Samples,
+    content_order,
+)
 from howsure.recalibration import recalibrate
 from howsure.verdict.advice import try_recalibrations
 from howsure.verdict.copies import RowFault, copies

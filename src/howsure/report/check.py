@@ -37,8 +37,7 @@ from howsure.engine.catalogue import catalogue, metric_named
 from howsure.engine.measure import Evaluation, evaluate
 from howsure.engine.metric import MISS_RANGE, MOST_LABELS, MissRange, check_miss_range
 from howsure.engine.view import choose_coverages
-from howsure.predictions import EvalSet
-from howsure.predictions.evalset import content_order
+from howsure.predictions import EvalSet, content_order
 from howsure.report.document import Tone
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.changes import EDGE, find_changes

@@ -22,8 +22,7 @@ from howsure.core.text import one_line
 from howsure.core.threads import one_thread
 from howsure.engine.finding import State
 from howsure.inputs import Unlabelled
-from howsure.predictions import EvalSet
-from howsure.predictions.evalset import content_order
+from howsure.predictions import EvalSet, content_order
 from howsure.report.assess import missing_fact
 from howsure.report.assessment import Assessment, Basis, Later
 from howsure.report.document import VerdictLine

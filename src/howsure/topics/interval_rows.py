@@ -14,7 +14,7 @@ from howsure.core.labels import Categories
 from howsure.core.records import Table, TableLayout
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.engine.measure import Evaluation
-from howsure.predictions.evalset import content_order
+from howsure.predictions import content_order
 
 TABLES = {"intervals": TableLayout(listed=False, figure="intervals")}
 """How y beside its interval is shown."""

@@ -182,10 +182,9 @@ def log_score(y: npt.ArrayLike, prediction: Prediction) -> FloatArray:
     >>> log_score([0.0, 2.0], Distribution.normal([0.0, 0.0], [1.0, 1.0])).round(4)
     array([0.9189, 2.9189])
     """
-    if not isinstance(prediction, Distribution):
-        raise InputError(
-            f"prediction must be distributions, which have a density, got {kind_of(prediction)}"
-        )
+    kind = kind_of(prediction)
+    if kind != Distribution.kind:
+        raise InputError(f"prediction must be distributions, which have a density, got {kind}")
     return -prediction.log_density(as_vector(y, "y", length=prediction.n))
 
 

@@ -30,8 +30,15 @@ from howsure.core.threads import one_thread
 from howsure.engine.finding import LEVEL, Finding, SharedScore
 from howsure.engine.measure import Evaluation, evaluate
 from howsure.engine.view import KIND_PRIORITY, View, choose_coverages
-from howsure.predictions import EvalSet, Intervals, LabelSets, Prediction, Quantiles, Samples
-from howsure.predictions.evalset import content_order
+from howsure.predictions import (
+    EvalSet,
+    Intervals,
+    LabelSets,
+    Prediction,
+    Quantiles,
+    Samples,
+    content_order,
+)
 from howsure.recalibration import METHODS, Recalibrator, recalibrate
 from howsure.recalibration.base import POINT, Pieces, counts, kinds_of
 from howsure.recalibration.dispatch import advised, applied

@@ -19,8 +19,7 @@ from howsure.engine.autocorrelation import Dependence
 from howsure.engine.finding import FEWEST_ROWS, LEVEL, Draft, Finding, Standing, State
 from howsure.engine.measure import Evaluation, evaluate
 from howsure.engine.metric import MISS_RANGE
-from howsure.predictions import EvalSet
-from howsure.predictions.evalset import content_order
+from howsure.predictions import EvalSet, content_order
 from howsure.stats.binomial import holm
 from howsure.stats.permutation import Resampling
 from howsure.topics.groups import compare_groups

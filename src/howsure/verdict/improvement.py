@@ -25,8 +25,7 @@ from howsure.core.threads import one_thread
 from howsure.engine.finding import Finding
 from howsure.engine.metric import MISS_RANGE
 from howsure.engine.view import View
-from howsure.predictions import EvalSet, LabelSets
-from howsure.predictions.evalset import content_order
+from howsure.predictions import EvalSet, LabelSets, content_order
 from howsure.recalibration import Recalibrator, recalibrate
 from howsure.recalibration.base import POINT
 from howsure.recalibration.dispatch import InTurn, applied

@@ -25,8 +25,7 @@ from howsure.core.labels import find_labels, is_numeric, rank_labels
 from howsure.engine.finding import SharedScore, between
 from howsure.engine.measure import apply_form, find_measure
 from howsure.engine.view import View
-from howsure.predictions import EvalSet
-from howsure.predictions.evalset import content_order
+from howsure.predictions import EvalSet, content_order
 from howsure.stats.balance import Balanced, BalancedMean, KnownRows, RidgeFit
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.estimate import Spread, like_rows, skewed_ends

@@ -37,8 +37,7 @@ from howsure.inputs.sources import (
     sources,
 )
 from howsure.inputs.values import typed
-from howsure.predictions import EvalSet
-from howsure.predictions.evalset import content_order
+from howsure.predictions import EvalSet, content_order
 from howsure.streaming.totals import hashed_labels
 from howsure.verdict import TOLERANCE
 from howsure.watch.booking import Arrivals, Booked, NamedOutcomes
