@@ -45,18 +45,6 @@ _FIRST_YEAR = np.datetime64("1000", "us")  # a bare number is no date
 def since_rows(evalset: EvalSet, since: Any) -> EvalSet:
     """The rows from a time on.
 
-    Parameters
-    ----------
-    evalset : EvalSet
-        Rows with times: numbers, dates, or dates as ISO text.
-    since : number, date or str
-        The first time that is kept.
-
-    Raises
-    ------
-    InputError
-        If the rows have no times, the two cannot be compared, or no row is so late.
-
     Examples
     --------
     >>> held = EvalSet.checked([1.0, 2.0], point=[0.0, 0.0], time=["2024-05-01", "2024-06-01"])

@@ -22,21 +22,6 @@ def crps_closed(
 ) -> FloatArray | None:
     """CRPS of each row's law of ``scipy.stats``, where a closed form is known.
 
-    Parameters
-    ----------
-    family : str
-        Name in ``scipy.stats``: norm, logistic, laplace, t, lognorm, gamma, expon, poisson, nbinom.
-    y : array-like of shape (n,)
-        What happened.
-    parameters : mapping of str to ndarray of shape (n,)
-        The law's parameters by SciPy's names, ``loc`` and, if continuous, ``scale`` included.
-
-    Returns
-    -------
-    ndarray of float, shape (n,), or None
-        None where the family has no closed form here, or not for these parameters; then use
-        `howsure.topics.crps_numeric`.
-
     Examples
     --------
     >>> zero, one = np.zeros(1), np.ones(1)
@@ -72,22 +57,6 @@ def crps_between(
 
     ∫ F² from the lower threshold to y, and ∫ (1 − F)² from y to the upper one: what it is for y at
     a threshold, where most lie, and of others what the CRPS is more or less than there.
-
-    Parameters
-    ----------
-    family, parameters
-        As in `crps_closed`.
-    y : ndarray of float, shape (n,)
-        What happened, moved between the thresholds.
-    lower, upper : float
-        The thresholds, which may be infinite.
-
-    Returns
-    -------
-    ndarray of float, shape (n,), or None
-        None where `crps_closed` has none, and of counts between thresholds. Off by the last digits
-        of the distance of y and the thresholds from the law, so that areas far in its tail are lost
-        in these.
     """
     ends = [np.full(len(y), each) for each in (lower, upper) if np.isfinite(each)]
     if not ends:
@@ -382,21 +351,6 @@ def crps_support(
     E|Y − y| − ½ E|Y − Y'|, the latter as the sum over neighbours of their gap times F(1 − F).
     Lower is better, at least 0, in the units of y.
 
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        What happened.
-    values : array-like of shape (n, w)
-        Values that may happen, not falling along a row.
-    probabilities : array-like of shape (n, w)
-        Their probabilities, each row summing to one (to within 1e-6, then made exact).
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Notes
-    -----
     Gneiting and Raftery (2007), Strictly proper scoring rules, prediction, and estimation,
     Journal of the American Statistical Association 102, eq. 21.
 

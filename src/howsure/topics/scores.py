@@ -245,21 +245,6 @@ def pinball_samples(y: npt.ArrayLike, samples: npt.ArrayLike, *, level: float) -
     m L_m − (m − 1) L_{m−1}, from which c/m is gone. Lower is better, in the units of y; a row may
     score below 0.
 
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        What happened.
-    samples : array-like of shape (n, m)
-        Draws from each row's law, at least two.
-    level : float
-        Level τ of the quantile, in (0, 1).
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Notes
-    -----
     The quantile is that of Harrell and Davis (1982), Biometrika 69, a mean of the sorted draws
     that changes smoothly with m; the extrapolation is Quenouille's (1956), Biometrika 43.
     With fewer than some 2.5 draws beyond the level a part of the cost remains.
@@ -336,19 +321,6 @@ def weighted_pinball(
 ) -> FloatArray:
     """Pinball loss of each row, summed over its quantiles with a factor each; nothing is checked.
 
-    Parameters
-    ----------
-    y : ndarray of float, shape (n,)
-        What happened.
-    quantiles : ndarray of float, shape (n, k)
-        Predicted quantiles, one column per level.
-    levels, factors : ndarray of float, shape (k,)
-        Their levels, and the factors.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
     Examples
     --------
     >>> table, levels = np.array([[0.0, 2.0]]), np.array([0.25, 0.75])
@@ -364,15 +336,6 @@ def weighted_pinball(
 
 def overflow_as_inf(scores: FloatArray) -> FloatArray:
     """Scores with infinity for NaN, which an overflow on both sides of a difference leaves.
-
-    Parameters
-    ----------
-    scores : ndarray of float, shape (n,)
-        Computed from finite numbers.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
 
     Examples
     --------
