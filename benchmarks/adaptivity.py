@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.rng import row_keys
-from howsure.topics.adaptivity import GaussianNoise, ease
+from howsure.stats.ease import GaussianNoise, ease
 
 Array = npt.NDArray[np.float64]
 BATCH = 16_384

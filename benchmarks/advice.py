@@ -31,8 +31,10 @@ from scipy import stats
 from howsure.engine.finding import SharedScore
 from howsure.engine.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
-from howsure.recalibration import METHODS, RecalibrationOptions, Recalibrator, since_rows
+from howsure.recalibration import METHODS, Recalibrator
 from howsure.recalibration.base import counts
+from howsure.recalibration.info import RecalibrationOptions
+from howsure.recalibration.recent import since_rows
 from howsure.topics.shared import scored, shared_by_all
 from howsure.verdict.advice import Advice, RecalibrationTrial, try_recalibrations
 

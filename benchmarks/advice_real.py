@@ -24,8 +24,8 @@ from howsure.engine.finding import Finding
 from howsure.engine.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals, Samples
 from howsure.report.document import TONES
-from howsure.verdict import examine
 from howsure.verdict.advice import Advice, try_recalibrations
+from howsure.verdict.family import examine
 
 PAGE = Path(__file__).parent.parent / "docs" / "advice.md"
 Columns = dict[str, np.ndarray]

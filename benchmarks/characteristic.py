@@ -14,12 +14,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from howsure.topics.characteristic import (
-    AreaRequest,
-    bootstrap_curve,
-    characteristic_curve,
-    permutation_test,
-)
+from howsure.topics.characteristic.curve import characteristic_curve
+from howsure.topics.characteristic.resampling import bootstrap_curve, permutation_test
+from howsure.topics.characteristic.trace import AreaRequest
 
 
 def data(n: int, kind: str, seed: int = 0) -> dict[str, np.ndarray]:

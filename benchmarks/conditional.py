@@ -16,14 +16,10 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from howsure.topics.conditional import (
-    coverage_gap,
-    ert,
-    hsic,
-    local_pit,
-    width_correlation,
-    worst_slab,
-)
+from howsure.topics.conditional.dependence import coverage_gap, hsic, width_correlation
+from howsure.topics.conditional.ert import ert
+from howsure.topics.conditional.local_pit import local_pit
+from howsure.topics.conditional.slab import worst_slab
 
 Array = npt.NDArray[np.float64]
 COVERAGE = 0.9

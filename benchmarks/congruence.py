@@ -28,7 +28,9 @@ import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 
 from howsure.stats.kernels import normalize_rows, tiles
-from howsure.topics.congruence import Draws, SolverOptions, cce
+from howsure.stats.solvers import SolverOptions
+from howsure.topics.congruence.predictive import Draws
+from howsure.topics.congruence.reference import cce
 
 T = TypeVar("T")
 Array = npt.NDArray[np.float64]

@@ -32,17 +32,18 @@ from pathlib import Path
 import numpy as np
 from scipy import signal, special, stats
 
+from howsure import metrics as adapt
 from howsure.core.records import Record
 from howsure.core.times import Chronology, Units
 from howsure.engine.catalogue import catalogue
 from howsure.engine.measure import evaluate
-from howsure.metrics import climatology_pinball, mean_pinball
+from howsure.metrics import mean_pinball
 from howsure.predictions import Distribution, EvalSet, Quantiles, Samples
 from howsure.stats.estimate import Estimate
 from howsure.stats.isotonic import Rising, fitted_together
-from howsure.topics import adaptivity as adapt
+from howsure.stats.permutation import Resampling
 from howsure.topics.decomposition.parts import SHARE_INSIDE, quantile_parts
-from howsure.topics.skill import MIDPOINTS
+from howsure.topics.skill import MIDPOINTS, climatology_pinball
 
 PAGE = Path(__file__).parent.parent / "docs" / "verdict.md"
 MARKS = ("<!-- intervals: made by benchmarks/intervals.py -->", "<!-- end of intervals -->")
@@ -530,8 +531,8 @@ def adaptivity(tables: int, rows: list[int]) -> list[str]:
 
     That is the mean value of all tables of as many rows; of strata, of as many rows in each.
     """
-    none = adapt.Resampling(replicates=0, permutations=0)
-    drawn = adapt.Resampling(replicates=300, permutations=0)
+    none = Resampling(replicates=0, permutations=0)
+    drawn = Resampling(replicates=300, permutations=0)
     lines = []
     for world, n in itertools.product((label_sets, widths, one_off), rows):
         found: dict[str, list[Estimate]] = {}

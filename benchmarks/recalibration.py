@@ -14,7 +14,8 @@ from scipy import special
 from howsure import Distribution, Quantiles, Samples
 from howsure.core.rng import child
 from howsure.predictions import EvalSet, Prediction
-from howsure.recalibration import METHODS, RecalibrationOptions, methods_of
+from howsure.recalibration import METHODS, methods_of
+from howsure.recalibration.info import RecalibrationOptions
 
 LEVELS = np.arange(1, 24) / 24
 WAYS = ("scale", "shift", "shift_scale", "widths", "shape", "isotonic_variance")

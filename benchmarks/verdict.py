@@ -32,7 +32,8 @@ from howsure.report.monitor import fit_monitor
 from howsure.report.monitor import monitored as report_of
 from howsure.topics.baseline import with_baselines
 from howsure.topics.compare import standing
-from howsure.verdict import QUESTIONS, examine
+from howsure.verdict.family import examine
+from howsure.verdict.findings import questions
 from howsure.verdict.rows import row_faults
 from howsure.verdict.without_y import least_width, without_y
 
@@ -1719,7 +1720,7 @@ def main() -> None:
         lines += [kept.group(), ""]
     chosen.output.write_text("\n".join(lines), encoding="utf-8")
     print(f"{sum(map(len, found.values())):,} tables, {used:,.0f} s of processor time")
-    assert set(QUESTIONS) >= {i for cell in CELLS for i in (*cell.named, *cell.false)}
+    assert set(questions()) >= {i for cell in CELLS for i in (*cell.named, *cell.false)}
 
 
 if __name__ == "__main__":

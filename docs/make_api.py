@@ -60,10 +60,7 @@ TOPICS = {
         "howsure.metrics",
         "Measures: scores and skill",
         "Interval scores, pinball loss, CRPS, and skill against a baseline.",
-        (
-            *("scores", "crps", "crps_closed", "crps_counts", "skill", "baseline"),
-            *("decomposition", "many_series"),
-        ),
+        ("scores", "crps", "skill", "decomposition"),
     ),
     "metrics-calibration": Topic(
         "howsure.metrics",
@@ -93,7 +90,7 @@ TOPICS = {
         "howsure.metrics",
         "Measures: ease and label sets",
         "Are widths and sets larger for harder rows?",
-        ("adaptivity",),
+        ("adaptivity", "ease"),
     ),
     "metrics-point": Topic(
         "howsure.metrics",
@@ -194,6 +191,31 @@ TOPICS = {
     ),
 }
 
+FIRST = (
+    "howsure.assess",
+    "howsure.assess_model",
+    "howsure.load",
+    "howsure.Assessment",
+    "howsure.Distribution",
+    "howsure.Samples",
+    "howsure.Quantiles",
+    "howsure.Intervals",
+    "howsure.LabelSets",
+    "howsure.recalibrate",
+    "howsure.conformal",
+    "howsure.improve",
+    "howsure.watch.Watch",
+    "howsure.testing.assert_covers",
+    "howsure.testing.assert_holds",
+    "howsure.metrics.crps",
+    "howsure.metrics.log_score",
+    "howsure.metrics.interval_score",
+    "howsure.metrics.empirical_coverage",
+    "howsure.sklearn.RecalibratedRegressor",
+    "howsure.HowsureError",
+)
+"""What most work needs."""
+
 GROUPS = {
     "Judge a table or a model": (*("howsure", "verdict", "watch", "testing", "sklearn", "errors"),),
     "Bring predictions in": ("predictions", "counts", "inputs", "encoders", "streaming"),
@@ -214,7 +236,8 @@ def names_of(topic: Topic) -> list[str]:
     package = importlib.import_module(topic.package)
     names = [name for name in topic.names or package.__all__ if not name.startswith("_")]
     if topic.modules:
-        home = {name: module for module, held in package._HOMES.items() for name in held.split()}
+        listed = package._HOMES.items()
+        home = {name: module.split(".")[1] for module, held in listed for name in held.split()}
         names = [name for name in names if home[name] in topic.modules]
     return sorted(names, key=lambda name: (not _documented(getattr(package, name)), name.lower()))
 
@@ -323,12 +346,11 @@ def _constants(module: str) -> Mapping[tuple[str, str], list[str]]:
 
 
 def index() -> str:
-    """Every name in a line, by task, and the list of pages."""
+    """The names that a user needs first, a line each, then all by what they are for."""
     rows = [
         "# API",
         "",
-        "Every name that packages export, by task, a line a name. What is not listed here may",
-        "change without notice. Examples run in the tests.",
+        "What is not listed here may change without notice. Examples run in the tests.",
         "",
         "```{toctree}",
         ":hidden:",
@@ -337,12 +359,23 @@ def index() -> str:
         *TOPICS,
         "```",
         "",
+        "## The names to know first",
+        "",
+        "| name | what it is |",
+        "|---|---|",
     ]
+    for name in FIRST:
+        package, _, last = name.rpartition(".")
+        line = _line(importlib.import_module(package), last)
+        rows += [f"| {{py:obj}}`{name} <{homes()[name]}>` | {line} |"]
+    rows += ["", "## All, by what they are for", ""]
     for group, topics in GROUPS.items():
-        rows += [f"## {group}", ""]
+        rows += [f"### {group}", ""]
         for name in topics:
             topic = TOPICS[name]
-            rows += [f"### [{topic.title}]({name}.md)", "", topic.told, "", *_lines(topic), ""]
+            links = (f"{{py:obj}}`{each} <{_place(topic, each)}>`" for each in names_of(topic))
+            rows += [f"**[{topic.title}]({name}.md)**, `{topic.package}`. {topic.told}", ""]
+            rows += [f"{', '.join(links)}.", ""]
     return "\n".join(rows)
 
 

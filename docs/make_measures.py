@@ -335,6 +335,7 @@ def _functions(metric: Metric) -> list[str]:
     made = [form.function for form in metric.forms]
     rest = [name for name in metrics.__all__ if name not in catalogue()]
     kinds = {name for name in rest if name.startswith(f"{metric.name}_")}
+    kinds |= {"crps"} if metric.name == "crps_fair" else set()
     named = {name for name in metrics.__all__ if getattr(metrics, name) in made}
     read = {name for form in metric.forms for name in form.needs}  # that hold the measure itself
     exact = {n for n in rest if n in read and n in metric.name}

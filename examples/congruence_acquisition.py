@@ -24,7 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from howsure.topics.congruence import CongruenceReference, Normals, cce
+from howsure.topics.congruence.predictive import Normals
+from howsure.topics.congruence.reference import CongruenceReference, cce
 
 FloatArray = npt.NDArray[np.float64]
 RULES = ("random", "sd", "CCE", "CCE drawn")

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from howsure.core.optional import require
 from howsure.predictions import Distribution
-from howsure.topics.congruence import null_reference
+from howsure.topics.congruence.null import null_reference
 from howsure_studies.congruence import (
     TRUTH,
     CongruenceMeasure,

@@ -23,15 +23,10 @@ from howsure.core.progress import part_of, report_progress
 from howsure.core.registry import check_known
 from howsure.core.rng import child
 from howsure.stats.kernels import RBF, Kernel, Laplacian, Polynomial
-from howsure.topics.calibration import calibration_error
-from howsure.topics.congruence import (
-    CongruenceReference,
-    Draws,
-    Normals,
-    PredictiveLaw,
-    mcmd,
-    null_reference,
-)
+from howsure.topics.calibration.curve import calibration_error
+from howsure.topics.congruence.null import null_reference
+from howsure.topics.congruence.predictive import Draws, Normals, PredictiveLaw
+from howsure.topics.congruence.reference import CongruenceReference, mcmd
 
 Pairs = tuple[FloatArray, FloatArray]
 Rows = tuple[FloatArray, FloatArray, Normals, PredictiveLaw]

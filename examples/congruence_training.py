@@ -24,7 +24,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from howsure.topics.congruence import Normals, cce
+from howsure.topics.congruence.predictive import Normals
+from howsure.topics.congruence.reference import cce
 
 FloatArray = npt.NDArray[np.float64]
 REGULARIZATION = 0.1  # of CCE, as in the paper

@@ -26,8 +26,10 @@ from howsure.core.progress import part_of
 from howsure.core.records import Direction, Record, ResultTable
 from howsure.core.rng import child
 from howsure.predictions import Distribution
-from howsure.topics.calibration import Weighting, calibration_error
-from howsure.topics.congruence import CongruenceReference, Draws, null_reference
+from howsure.topics.calibration.curve import Weighting, calibration_error
+from howsure.topics.congruence.null import null_reference
+from howsure.topics.congruence.predictive import Draws
+from howsure.topics.congruence.reference import CongruenceReference
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from howsure.core.records import Curve, Direction, Record, ResultTable
 from howsure.figures import plot
-from howsure.topics.characteristic import characteristic_curve
+from howsure.topics.characteristic.curve import characteristic_curve
 from howsure_studies import adaptivity, characteristic, shift
 from howsure_studies.engine import published
 

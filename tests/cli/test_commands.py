@@ -22,7 +22,7 @@ from howsure.cli.main import app
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.records import Record
 from howsure.report.check import Limit, judge
-from howsure.topics.characteristic import characteristic_curve
+from howsure.topics.characteristic.curve import characteristic_curve
 
 pytestmark = pytest.mark.few_draws
 

@@ -22,7 +22,7 @@ from forms import faults
 from howsure.cli import mcp as served
 from howsure.cli.main import app
 from howsure.recalibration import METHODS
-from howsure.verdict import QUESTIONS
+from howsure.verdict.findings import questions
 
 RENTALS = Path(__file__).parents[2] / "examples" / "rentals.csv"
 TOOLS = {
@@ -220,13 +220,13 @@ def test_check_takes_a_file_of_rules(halves: tuple[Path, Path], tmp_path: Path) 
     assert (held["exit"], held["source"]) == (0, str(rules))
 
 
-@pytest.mark.parametrize("finding", QUESTIONS)
+@pytest.mark.parametrize("finding", questions())
 def test_every_finding_is_explained(finding: str) -> None:
     told = served.explain(finding)
-    assert told["question"] == QUESTIONS[finding].asked
+    assert told["question"] == questions()[finding].asked
     assert list(told["methods"]) == [m.name for m in METHODS.values() if finding in m.aims]
     assert all(told["methods"].values())
-    assert [each["name"] for each in told["measures"]] == list(QUESTIONS[finding].measures)
+    assert [each["name"] for each in told["measures"]] == list(questions()[finding].measures)
     assert "{" not in told["needs"] + "".join(told["methods"].values())
     assert all(f"{state}:" in told["states"] for state in ("bad", "good", "undecided"))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from generated import examples
-from howsure.conformal import Mondrian
+from howsure.conformal.adapting import Mondrian
 from howsure.conformal.labels import (
     APS,
     LAC,

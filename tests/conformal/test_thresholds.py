@@ -15,20 +15,16 @@ from scipy import stats
 from generated import examples
 from howsure.conformal import (
     Band,
-    LowerEnd,
     Offset,
     Scaled,
     Score,
-    UpperEnd,
     calibrate,
     conformal_rank,
     conformal_threshold,
-    coverage_range,
-    level_ranks,
-    order_statistics,
-    repetitions,
     rows_needed,
 )
+from howsure.conformal.ranks import coverage_range, level_ranks, order_statistics, repetitions
+from howsure.conformal.scores import LowerEnd, UpperEnd
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.core.weights import Weights

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from extras import needs
-from howsure.topics.congruence import Normals, cce
+from howsure.topics.congruence.predictive import Normals
+from howsure.topics.congruence.reference import cce
 from scripts import script
 
 

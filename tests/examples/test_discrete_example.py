@@ -16,7 +16,7 @@ from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.progress import subscribe
 from howsure.predictions import Distribution
-from howsure.topics.calibration import calibration_error
+from howsure.topics.calibration.curve import calibration_error
 from howsure_studies.engine import published
 
 FOLDER = Path(__file__).parents[2] / "examples"

@@ -12,7 +12,8 @@ from howsure.core.records import Curve, Direction, Notion, Record, ResultTable
 from howsure.engine.finding import State
 from howsure.report.document import Document, GlossaryEntry, VerdictLine
 from howsure.report.questions import STEP, document_of
-from howsure.verdict import QUESTIONS, Finding
+from howsure.verdict import Finding
+from howsure.verdict.findings import questions
 
 LEVELS = np.linspace(0.0, 1.0, 41)
 
@@ -427,7 +428,7 @@ def glossary() -> tuple[GlossaryEntry, ...]:
 
 def finding(name: str, state: State, sentence: str, effect: float = 0.0) -> Finding:
     """What one question of the verdict showed."""
-    asked = QUESTIONS.get(name)
+    asked = questions().get(name)
     return Finding(
         id=name,
         question="Which model is better?" if asked is None else asked.asked,

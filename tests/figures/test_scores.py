@@ -16,8 +16,8 @@ from howsure.core.rng import child
 from howsure.engine.measure import curves_of, evaluate, tables_of
 from howsure.figures import Figure, figures_of, plot, to_vega
 from howsure.figures.figure import Layer, Mark
-from howsure.metrics import elementary_means, elementary_quantiles
 from howsure.predictions import EvalSet
+from howsure.topics.decomposition.parts import elementary_means, elementary_quantiles
 
 N = 900
 

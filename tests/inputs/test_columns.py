@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 import howsure
 from generated import examples
 from howsure.core.errors import InputError
-from howsure.inputs import ColumnUse, assign_roles, load, parse_law
+from howsure.inputs import ColumnUse, load
+from howsure.inputs.columns import assign_roles
+from howsure.inputs.names import parse_law
 from howsure.inputs.roles import BY_NAME
 
 SETTINGS = examples(150)

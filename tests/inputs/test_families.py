@@ -12,7 +12,8 @@ import pytest
 import howsure
 from extras import needs
 from howsure.core.errors import InputError
-from howsure.inputs import assign_roles, explain, load, load_new, write_table
+from howsure.inputs import explain, load, load_new, write_table
+from howsure.inputs.columns import assign_roles
 from howsure.predictions import Distribution, Intervals, Quantiles
 
 RNG = np.random.default_rng(3)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from howsure.core.errors import InputError
-from howsure.inputs import assign_roles, load
-from howsure.inputs.columns import guessed_law
+from howsure.inputs import load
+from howsure.inputs.columns import assign_roles, guessed_law
 from howsure.predictions import Distribution, EvalSet
 from howsure.predictions.columns import to_columns
 

@@ -11,8 +11,8 @@ import pytest
 from pyarrow import feather, parquet
 
 from howsure.core.errors import InputError
-from howsure.inputs import assign_roles, explain, load, load_new, write_table
-from howsure.inputs.columns import RECALIBRATED
+from howsure.inputs import explain, load, load_new, write_table
+from howsure.inputs.columns import RECALIBRATED, assign_roles
 from howsure.inputs.values import typed
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
 from howsure.predictions.columns import prediction_columns, to_columns

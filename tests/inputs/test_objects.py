@@ -15,7 +15,7 @@ from howsure import Distribution, Intervals, Options, Quantiles, Samples, assess
 from howsure.core.errors import InputError
 from howsure.inputs.distributions import read_foreign
 from howsure.inputs.given import PredictionInput, read_given
-from howsure.predictions import MixtureLaw
+from howsure.predictions.mixtures import MixtureLaw
 
 N = 40
 LEVELS = np.arange(1, 100) / 100

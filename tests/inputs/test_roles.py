@@ -11,9 +11,9 @@ import typer.main
 import howsure
 from howsure.cli.main import app
 from howsure.core.errors import InputError
-from howsure.inputs import assign_roles, explain, load
+from howsure.inputs import explain, load
 from howsure.inputs.classes import family, set_coverage
-from howsure.inputs.columns import bound, normal_form, quantile_levels
+from howsure.inputs.columns import assign_roles, bound, normal_form, quantile_levels
 from howsure.inputs.roles import ROLES, Columns, Role
 from howsure.report.table import ROLES as TABLE_ROLES
 

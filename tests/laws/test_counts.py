@@ -10,8 +10,10 @@ import howsure
 from howsure.core.records import Record
 from howsure.core.rng import child
 from howsure.engine.measure import evaluate
-from howsure.predictions import CountFamily, Distribution, EvalSet, law_named
-from howsure.topics.congruence import Support
+from howsure.predictions import Distribution, EvalSet
+from howsure.predictions.counts import CountFamily
+from howsure.predictions.distribution import law_named
+from howsure.topics.congruence.predictive import Support
 from howsure.topics.congruence.view import predictive_of
 from laws.worlds import COUNT_KINDS, make, make_counts
 

@@ -21,7 +21,7 @@ from howsure.engine.finding import Finding
 from howsure.inputs import load
 from howsure.report.assessment import Assessment
 from howsure.report.check import Rules, check
-from howsure.verdict import QUESTIONS
+from howsure.verdict.findings import questions
 
 pd = needs("pandas")
 N = 120
@@ -97,7 +97,7 @@ def test_every_road_leads_to_one_verdict(
     for other in others:
         assert reply(other) == reply(first)
         assert told(other.findings) == told(first.findings)
-    shared = {name for name, question in QUESTIONS.items() if not question.reported}
+    shared = {name for name, question in questions().items() if not question.reported}
     expected = {name: each for name, each in told(first.findings).items() if name in shared}
     assert told(tuple(answer.finding for answer in checked.answers)) == expected
 

@@ -11,26 +11,20 @@ from hypothesis import strategies as st
 
 from generated import examples
 from howsure.core.errors import InputError
+from howsure.stats.cells import RAPS_STRATA, EaseCells, StratumCells, signed_r2
+from howsure.stats.dominance import label_rank
 from howsure.stats.estimate import Estimate
-from howsure.topics.adaptivity import (
-    RAPS_STRATA,
-    EaseCells,
-    Resampling,
-    StratumCells,
+from howsure.stats.permutation import Resampling
+from howsure.topics.adaptivity.association import rank_ss, satisfaction_rate, shuffled_column, t_ss
+from howsure.topics.adaptivity.coverage import (
     escv,
-    label_rank,
     noise_floor,
     rank_cv,
-    rank_ss,
-    satisfaction_rate,
     set_deficit,
     set_excess,
-    signed_r2,
     sscv,
     t_cv,
-    t_ss,
 )
-from howsure.topics.adaptivity.association import shuffled_column
 
 NONE = Resampling(replicates=0, permutations=0)
 SEEDS = st.integers(0, 10_000)

@@ -13,10 +13,9 @@ import howsure
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.engine.measure import evaluate
-from howsure.metrics import naive_quantiles
 from howsure.predictions import Distribution, EvalSet, Intervals, Samples, content_order
 from howsure.stats.binomial import clopper_pearson
-from howsure.topics.baseline import MIN_CHANGES, with_baselines
+from howsure.topics.baseline import MIN_CHANGES, naive_quantiles, with_baselines
 from howsure.topics.skill import MIDPOINTS, TOLERANCE
 from howsure.verdict.dependence import follow
 

@@ -18,13 +18,14 @@ from howsure.core.weights import Weights
 from howsure.engine.view import View
 from howsure.predictions import Distribution, EvalSet, Samples
 from howsure.stats.estimate import Estimate, standard_error
-from howsure.topics.calibration import (
+from howsure.topics.calibration.curve import (
+    calibration_curve,
+    calibration_curve_quantiles,
     calibration_error,
     calibration_error_quantiles,
     miscalibration_area,
 )
-from howsure.topics.calibration.curve import calibration_curve, calibration_curve_quantiles
-from howsure.verdict import examine
+from howsure.verdict.family import examine
 from metrics.statistics import (
     CELLS,
     GRID,

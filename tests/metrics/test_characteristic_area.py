@@ -10,8 +10,10 @@ from scipy import stats
 
 from generated import examples
 from howsure.core.errors import InputError
-from howsure.topics.characteristic import AreaRequest, bands_from_sd, characteristic_curve
+from howsure.topics.characteristic.bands import bands_from_sd
+from howsure.topics.characteristic.curve import characteristic_curve
 from howsure.topics.characteristic.operating import measure
+from howsure.topics.characteristic.trace import AreaRequest
 from oracles import characteristic as oracle
 
 ERROR = np.array([1.0, -2.0, 0.5, 3.0])

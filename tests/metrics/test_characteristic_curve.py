@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 
 from generated import examples
 from howsure.core.errors import InputError
-from howsure.topics.characteristic import (
-    bands_from_sd,
-    characteristic_curve,
-)
+from howsure.topics.characteristic.bands import bands_from_sd
+from howsure.topics.characteristic.curve import characteristic_curve
 from howsure.topics.characteristic.trace import find_kinks, running_sum, trace
 from oracles import characteristic as oracle
 

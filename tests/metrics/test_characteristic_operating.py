@@ -12,7 +12,7 @@ from scipy.stats import beta
 
 from generated import examples
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.topics.characteristic import characteristic_curve
+from howsure.topics.characteristic.curve import characteristic_curve
 from oracles import characteristic as oracle
 
 ERROR = np.array([1.0, -2.0, 0.5, 3.0])

@@ -8,21 +8,19 @@ import pytest
 
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.topics.characteristic import (
-    AreaRequest,
-    bands_from_sd,
-    bootstrap_curve,
-    bootstrap_gain_difference,
-    characteristic_curve,
-    gain_of_perfect_model,
-    permutation_test,
-)
+from howsure.topics.characteristic.bands import bands_from_sd
+from howsure.topics.characteristic.curve import characteristic_curve
+from howsure.topics.characteristic.reference import gain_of_perfect_model
 from howsure.topics.characteristic.resampling import (
     Sampler,
+    bootstrap_curve,
+    bootstrap_gain_difference,
     gain_differences,
+    permutation_test,
     permutation_tests,
     units_of,
 )
+from howsure.topics.characteristic.trace import AreaRequest
 
 LOW = AreaRequest(y_range=(0.0, 0.2))
 

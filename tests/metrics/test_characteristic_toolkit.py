@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from howsure.core.errors import InputError
-from howsure.topics.characteristic import AreaRequest, characteristic_curve
+from howsure.topics.characteristic.curve import characteristic_curve
+from howsure.topics.characteristic.trace import AreaRequest
 from oracles import characteristic as oracle
 
 

@@ -17,21 +17,24 @@ from sklearn.tree import DecisionTreeRegressor
 
 from generated import examples
 from howsure.core.errors import InputError
-from howsure.topics.conditional import (
-    conditional_validity_index,
+from howsure.topics.conditional.dependence import (
+    _added_by_chance,
+    _mean_deviation,
     coverage_gap,
-    ert,
-    excess_risk,
     hsic,
-    local_pit,
-    regions_differ,
+    median_gap,
     width_correlation,
+)
+from howsure.topics.conditional.ert import conditional_validity_index, ert, excess_risk
+from howsure.topics.conditional.forests import Smoother, content_order
+from howsure.topics.conditional.local_pit import local_pit
+from howsure.topics.conditional.slab import (
+    _directions,
+    _search,
+    regions_differ,
     worst_region,
     worst_slab,
 )
-from howsure.topics.conditional.dependence import _added_by_chance, _mean_deviation, median_gap
-from howsure.topics.conditional.forests import Smoother, content_order
-from howsure.topics.conditional.slab import _directions, _search
 from oracles.conditional import dense_hsic, lowest_slab, mean_deviation, permuted_mean
 
 RIGHT = 0.9

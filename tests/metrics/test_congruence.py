@@ -11,18 +11,10 @@ from howsure.core.progress import subscribe
 from howsure.core.rng import child
 from howsure.stats.kernels import RBF, GramOperator, Laplacian, Polynomial
 from howsure.stats.ridge import RidgeSystem
-from howsure.topics.congruence import (
-    CongruenceReference,
-    Draws,
-    Empirical,
-    Mixtures,
-    Normals,
-    SolverOptions,
-    cce,
-    difference,
-    mcmd,
-    require_comparable,
-)
+from howsure.stats.solvers import SolverOptions
+from howsure.topics.congruence.predictive import Draws, Empirical, Mixtures, Normals
+from howsure.topics.congruence.reference import CongruenceReference, cce, mcmd
+from howsure.topics.congruence.results import difference, require_comparable
 from oracles.congruence import laplacian, polynomial, rbf, squared_cce, squared_mcmd
 
 quick = examples(40)

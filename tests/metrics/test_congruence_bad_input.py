@@ -11,13 +11,9 @@ from generated import examples
 from howsure.core.errors import HowsureError, HowsureWarning, InputError
 from howsure.core.rng import child
 from howsure.stats.kernels import RBF, CustomKernel, Polynomial
-from howsure.topics.congruence import (
-    Draws,
-    Normals,
-    SolverOptions,
-    cce,
-    mcmd,
-)
+from howsure.stats.solvers import SolverOptions
+from howsure.topics.congruence.predictive import Draws, Normals
+from howsure.topics.congruence.reference import cce, mcmd
 
 GOOD = {"x": [0.0, 1.0, 2.0], "y": [0.0, 1.0, 0.5], "predictive": Draws([0.0, 1.0, 2.0])}
 

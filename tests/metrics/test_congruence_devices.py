@@ -13,7 +13,9 @@ from howsure.stats.namespace import (
     like,
     triangular_solve,
 )
-from howsure.topics.congruence import Normals, SolverOptions, cce, mcmd
+from howsure.stats.solvers import SolverOptions
+from howsure.topics.congruence.predictive import Normals
+from howsure.topics.congruence.reference import cce, mcmd
 
 needs("array_api_compat")
 torch = needs("torch")

@@ -11,17 +11,11 @@ from scipy import stats
 from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.topics.congruence import (
-    CongruenceReference,
-    Draws,
-    Empirical,
-    Normals,
-    SolverOptions,
-    cce,
-    mean_cce,
-    null_reference,
-    rejection_curve,
-)
+from howsure.stats.solvers import SolverOptions
+from howsure.topics.congruence.examples import rejection_curve
+from howsure.topics.congruence.null import mean_cce, null_reference
+from howsure.topics.congruence.predictive import Draws, Empirical, Normals
+from howsure.topics.congruence.reference import CongruenceReference, cce
 
 quick = examples(60)
 

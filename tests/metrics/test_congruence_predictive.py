@@ -13,9 +13,18 @@ from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.predictions.counts import DoublePoisson, NegativeBinomial, Poisson
 from howsure.stats.kernels import RBF, Laplacian, Polynomial
-from howsure.topics.congruence import Draws, Empirical, Mixtures, Normals, Support, cce
 from howsure.topics.congruence.outputs import law_gram
-from howsure.topics.congruence.predictive import Atoms, expected_diagonal, expected_gram
+from howsure.topics.congruence.predictive import (
+    Atoms,
+    Draws,
+    Empirical,
+    Mixtures,
+    Normals,
+    Support,
+    expected_diagonal,
+    expected_gram,
+)
+from howsure.topics.congruence.reference import cce
 from oracles.congruence import rbf, squared_cce
 
 quick = examples(40)

@@ -12,15 +12,10 @@ import pytest
 
 from howsure.core.progress import subscribe
 from howsure.core.rng import child
-from howsure.topics.congruence import (
-    CongruenceReference,
-    Draws,
-    Normals,
-    SolverOptions,
-    mcmd,
-    mean_cce,
-    null_reference,
-)
+from howsure.stats.solvers import SolverOptions
+from howsure.topics.congruence.null import mean_cce, null_reference
+from howsure.topics.congruence.predictive import Draws, Normals
+from howsure.topics.congruence.reference import CongruenceReference, mcmd
 
 ROWS = 300
 
@@ -130,7 +125,9 @@ def test_what_a_callback_raises_is_what_comes_out():
 LONG = """
 import numpy as np
 from howsure.core.progress import subscribe
-from howsure.topics.congruence import Draws, SolverOptions, cce
+from howsure.stats.solvers import SolverOptions
+from howsure.topics.congruence.predictive import Draws
+from howsure.topics.congruence.reference import cce
 told = []
 def progress(stage, done, total):
     if stage == "kernel product" and not told:

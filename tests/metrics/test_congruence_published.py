@@ -5,7 +5,8 @@ import pytest
 
 from howsure.core.rng import child
 from howsure.predictions.counts import DoublePoisson, NegativeBinomial, Poisson
-from howsure.topics.congruence import Draws, Normals, cce, mcmd
+from howsure.topics.congruence.predictive import Draws, Normals
+from howsure.topics.congruence.reference import cce, mcmd
 
 PI = np.pi
 

@@ -10,16 +10,10 @@ from generated import examples
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.stats.kernels import Polynomial
-from howsure.topics.congruence import (
-    CongruenceReference,
-    Draws,
-    Normals,
-    SolverOptions,
-    cce,
-    mcmd,
-    mean_cce,
-    null_reference,
-)
+from howsure.stats.solvers import SolverOptions
+from howsure.topics.congruence.null import mean_cce, null_reference
+from howsure.topics.congruence.predictive import Draws, Normals
+from howsure.topics.congruence.reference import CongruenceReference, cce, mcmd
 
 needs("array_api_compat")
 torch = needs("torch")

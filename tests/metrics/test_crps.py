@@ -10,6 +10,8 @@ from scipy import stats
 
 from extras import needs
 from howsure.core.errors import InputError
+from howsure.metrics import crps, log_score
+from howsure.predictions import Distribution, Quantiles, Samples
 from howsure.topics.crps import crps_quantiles, crps_samples
 from howsure.topics.crps_closed import crps_normal
 from howsure.topics.crps_numeric import crps_numeric
@@ -31,6 +33,68 @@ def test_crps_of_quantiles_is_the_trapezoid_and_tends_to_the_crps() -> None:
     near = crps_quantiles(Y, np.tile(stats.norm.ppf(fine), (40, 1)), fine)
     exact = crps_normal(Y, np.zeros(40), np.ones(40))
     np.testing.assert_allclose(near, exact, rtol=2e-3)
+
+
+def brute_force(y: float, cdf: Callable[[np.ndarray], np.ndarray]) -> float:
+    """∫ (F(t) − 1{y ≤ t})² dt on a fine grid."""
+    grid = np.linspace(-30.0, 30.0, 600_001)
+    return float(np.trapezoid(np.square(cdf(grid) - (y <= grid)), grid))
+
+
+def test_crps_of_each_kind_is_the_integral() -> None:
+    y, place, scale = Y[:6], RNG.normal(size=6), np.exp(0.3 * RNG.normal(size=6))
+    draws = RNG.normal(size=(6, 5))
+    laws = [stats.norm(m, s) for m, s in zip(place, scale, strict=True)]
+    expected = [brute_force(at, law.cdf) for at, law in zip(y, laws, strict=True)]
+    normal = Distribution.normal(place, scale)
+    assert crps(y, normal) == pytest.approx(expected, abs=2e-4)
+    counts = np.array([2.0, 0.0, 7.0])
+    expected = [brute_force(at, stats.poisson(3.0).cdf) for at in counts]
+    poisson = Distribution("poisson", {"mu": np.full(3, 3.0)})
+    assert crps(counts, poisson) == pytest.approx(expected, abs=5e-4)
+    steps = [
+        brute_force(at, lambda t, row=row: np.searchsorted(row, t, "right") / 5)
+        for at, row in zip(y, np.sort(draws, axis=1), strict=True)
+    ]
+    assert crps(y, Samples(draws), fair=False) == pytest.approx(steps, abs=5e-4)
+    fine = (np.arange(4_000) + 0.5) / 4_000
+    assert crps(y, Quantiles(fine, normal.quantile(fine))) == pytest.approx(
+        crps(y, normal), rel=2e-3
+    )
+
+
+def test_crps_of_each_kind_is_that_of_its_numbers() -> None:
+    table, levels = np.sort(RNG.normal(size=(40, 4)), axis=1), np.array([0.1, 0.25, 0.6, 0.9])
+    pairs = [
+        (crps(Y, Distribution.normal(Y + 1.0, np.ones(40))), crps_normal(Y, Y + 1.0, np.ones(40))),
+        (crps(Y, Samples(table)), crps_samples(Y, table)),
+        (crps(Y, Samples(table), fair=False), crps_samples(Y, table, fair=False)),
+        (crps(Y, Quantiles(levels, table)), crps_quantiles(Y, table, levels)),
+    ]
+    for got, want in pairs:
+        np.testing.assert_array_equal(got, want)
+
+
+def test_log_scores_are_minus_the_log_density() -> None:
+    normal = Distribution.normal(Y + 1.0, np.full(40, 2.0))
+    assert log_score(Y, normal) == pytest.approx(-stats.norm.logpdf(Y, Y + 1.0, 2.0))
+    poisson = Distribution("poisson", {"mu": np.full(2, 3.0)})
+    assert log_score([2.0, 0.0], poisson) == pytest.approx(-stats.poisson.logpmf([2, 0], 3.0))
+    uniform = Distribution("uniform", {"loc": np.zeros(1), "scale": np.ones(1)})
+    assert log_score([2.0], uniform) == [np.inf]
+
+
+@pytest.mark.parametrize("prediction", [Samples(np.zeros((40, 3))), np.zeros((40, 3)), None])
+def test_what_has_no_density_is_refused(prediction: object) -> None:
+    kind = prediction.kind if isinstance(prediction, Samples) else type(prediction).__name__
+    with pytest.raises(InputError, match=f"^prediction must be distributions.* got {kind}"):
+        log_score(Y, prediction)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("score", [crps, log_score])
+def test_lengths_must_agree(score: Callable[..., object]) -> None:
+    with pytest.raises(InputError, match="y must have"):
+        score(Y[:39], Distribution.normal(Y, np.ones(40)))
 
 
 @pytest.mark.parametrize("fair", [True, False])

@@ -15,19 +15,17 @@ from howsure.core.records import Record
 from howsure.core.rng import child
 from howsure.core.times import Chronology, slots
 from howsure.engine.measure import evaluate
-from howsure.metrics import (
-    climatology_pinball,
-    elementary_means,
-    elementary_quantiles,
-    mean_decomposition,
-    mean_pinball,
-    pinball_loss,
-    quantile_decomposition,
-)
+from howsure.metrics import mean_decomposition, mean_pinball, pinball_loss, quantile_decomposition
 from howsure.predictions import EvalSet
 from howsure.stats.isotonic import isotonic_mean
-from howsure.topics.decomposition.parts import FOLDS, SHARE_INSIDE, _held_out
-from howsure.topics.skill import MIDPOINTS
+from howsure.topics.decomposition.parts import (
+    FOLDS,
+    SHARE_INSIDE,
+    _held_out,
+    elementary_means,
+    elementary_quantiles,
+)
+from howsure.topics.skill import MIDPOINTS, climatology_pinball
 from isotonic import isotonic_quantiles
 from scripts import ROOT, script
 

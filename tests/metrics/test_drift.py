@@ -15,7 +15,7 @@ from howsure.engine.measure import curves_of, evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Samples
 from howsure.stats.changes import find_changes
 from howsure.topics.drift import stamp
-from howsure.verdict import examine
+from howsure.verdict.family import examine
 
 DRIFTS = ("coverage_drift", "bias_drift", "spread_drift")
 

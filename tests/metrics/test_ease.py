@@ -5,11 +5,7 @@ import pytest
 
 from howsure.core.errors import InputError
 from howsure.core.rng import row_keys, row_normals
-from howsure.topics.adaptivity import (
-    GaussianNoise,
-    ease,
-    surrogate_ease,
-)
+from howsure.stats.ease import GaussianNoise, ease, surrogate_ease
 
 
 def softmax(x: np.ndarray) -> np.ndarray:

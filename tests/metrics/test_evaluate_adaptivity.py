@@ -14,7 +14,10 @@ from howsure.engine.catalogue import catalogue
 from howsure.engine.measure import Evaluation, curves_of, evaluate, tables_of
 from howsure.engine.metric import Question
 from howsure.predictions import EvalSet, Intervals, LabelSets
-from howsure.topics.adaptivity import Resampling, label_rank, sscv, t_cv, t_ss
+from howsure.stats.dominance import label_rank
+from howsure.stats.permutation import Resampling
+from howsure.topics.adaptivity.association import t_ss
+from howsure.topics.adaptivity.coverage import sscv, t_cv
 
 QUICK = Resampling(replicates=30, permutations=30)
 

@@ -18,9 +18,10 @@ from howsure.predictions import Distribution, EvalSet, Intervals, Samples
 from howsure.report.assess import assess
 from howsure.report.congruence import with_embedding
 from howsure.report.monitor import fit_monitor, scored
-from howsure.topics.congruence import Draws, Empirical, Normals, NullReference, Support
 from howsure.topics.congruence.examples import map_table, tree_table
 from howsure.topics.congruence.laws import predictive_of
+from howsure.topics.congruence.null import NullReference
+from howsure.topics.congruence.predictive import Draws, Empirical, Normals, Support
 from howsure.topics.congruence.view import CongruenceOptions, assess_congruence, congruence_mode
 
 

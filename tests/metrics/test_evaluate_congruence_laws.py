@@ -13,17 +13,13 @@ from howsure.predictions import Distribution, EvalSet
 from howsure.predictions.distribution import mixture
 from howsure.predictions.laws import ScipyLaw
 from howsure.stats.kernels import RBF
-from howsure.topics.congruence import (
-    CongruenceReference,
-    Mixtures,
-    SolverOptions,
-    Support,
-    laws,
-    null_reference,
-)
+from howsure.stats.solvers import SolverOptions
+from howsure.topics.congruence import laws
 from howsure.topics.congruence.laws import predictive_of
+from howsure.topics.congruence.null import null_reference
 from howsure.topics.congruence.outputs import DenseOutputs, as_law, law_gram
-from howsure.topics.congruence.predictive import PredictiveLaw
+from howsure.topics.congruence.predictive import Mixtures, PredictiveLaw, Support
+from howsure.topics.congruence.reference import CongruenceReference
 from howsure.topics.congruence.view import congruence_mode, reference_rows
 
 

@@ -15,7 +15,7 @@ from howsure.predictions import Distribution, EvalSet, Prediction, Quantiles, Sa
 from howsure.stats.estimate import Estimate
 from howsure.topics.group_scores import _by_three_moments, errors_differ
 from howsure.topics.groups import groupings
-from howsure.verdict import examine
+from howsure.verdict.family import examine
 from howsure.verdict.words import answer
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])

@@ -14,7 +14,7 @@ from howsure.engine.measure import curves_of, evaluate
 from howsure.engine.view import View, choose_coverages
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles, Samples
 from howsure.stats.estimate import Estimate
-from howsure.topics.calibration import Weighting, calibration_error_quantiles
+from howsure.topics.calibration.curve import Weighting, calibration_error_quantiles
 from howsure.topics.dispersion import variance_ratio
 
 

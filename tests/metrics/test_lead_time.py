@@ -17,13 +17,7 @@ from howsure.core.rng import child
 from howsure.core.weights import Weights
 from howsure.engine.measure import curves_of, evaluate, tables_of
 from howsure.engine.view import View
-from howsure.metrics import (
-    climatology_crps,
-    climatology_pinball,
-    crps_normal,
-    crps_quantiles,
-    interval_score,
-)
+from howsure.metrics import climatology_crps, interval_score
 from howsure.predictions import (
     Distribution,
     EvalSet,
@@ -32,9 +26,12 @@ from howsure.predictions import (
     Quantiles,
     content_order,
 )
+from howsure.topics.crps import crps_quantiles
+from howsure.topics.crps_closed import crps_normal
 from howsure.topics.lead_time import MAX_CELLS, MIN_ROWS_OF_CELL, Leads, Profile
-from howsure.verdict import examine
+from howsure.topics.skill import climatology_pinball
 from howsure.verdict.dependence import follow
+from howsure.verdict.family import examine
 
 MEASURES = ("lead_time_drop", "lead_times_differ")
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])

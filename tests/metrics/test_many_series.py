@@ -13,18 +13,13 @@ from howsure.core.errors import DegenerateError, InputError
 from howsure.core.records import Record, ResultTable
 from howsure.core.rng import child
 from howsure.engine.measure import evaluate, tables_of
-from howsure.metrics import (
-    climatology_crps,
-    climatology_pinball,
-    crps_normal,
-    crps_quantiles,
-    crps_samples,
-    interval_score,
-    relative_skill,
-)
+from howsure.metrics import climatology_crps, interval_score
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
 from howsure.topics.baseline import with_baselines
-from howsure.topics.many_series import MIN_ROWS_OF_SERIES, standing_over_series
+from howsure.topics.crps import crps_quantiles, crps_samples
+from howsure.topics.crps_closed import crps_normal
+from howsure.topics.many_series import MIN_ROWS_OF_SERIES, relative_skill, standing_over_series
+from howsure.topics.skill import climatology_pinball
 
 LEVELS = np.array([0.05, 0.3, 0.5, 0.7, 0.95])
 SIZES = np.array([12, 40, 17, 25, 31])

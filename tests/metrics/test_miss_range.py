@@ -19,7 +19,8 @@ from howsure.engine.metric import MISS_RANGE, in_words
 from howsure.figures.figure import Mark
 from howsure.predictions import EvalSet
 from howsure.report.check import Rules, check, limit_of, rules_from
-from howsure.topics.characteristic import AreaRequest, permutation_test
+from howsure.topics.characteristic.resampling import permutation_test
+from howsure.topics.characteristic.trace import AreaRequest
 
 PARTS = ("characteristic_partial_gain", "characteristic_left_gain")
 RANGES = [(0.0, 0.2), (0.0, 0.5), (0.1, 0.6), (0.5, 1.0), (0.0, 1.0)]

@@ -15,8 +15,7 @@ from howsure.core.records import Record
 from howsure.engine.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Samples, mixture
 from howsure.predictions.laws import ScipyLaw
-from howsure.topics.congruence import skce
-from howsure.topics.congruence.skce import _different, skce_of_part
+from howsure.topics.congruence.skce import _different, skce, skce_of_part
 
 # Published
 

@@ -14,17 +14,16 @@ from howsure.core.rng import child
 from howsure.engine.measure import evaluate
 from howsure.metrics import (
     climatology_crps,
-    climatology_pinball,
-    crps_normal,
-    crps_samples,
     interval_score,
     pairing_gain,
     pinball_loss,
     skill_score,
 )
 from howsure.predictions import EvalSet
-from howsure.topics.skill import MIDPOINTS, _error_of_sum
-from howsure.verdict import examine
+from howsure.topics.crps import crps_samples
+from howsure.topics.crps_closed import crps_normal
+from howsure.topics.skill import MIDPOINTS, _error_of_sum, climatology_pinball
+from howsure.verdict.family import examine
 
 SKILLS = ("crps_skill", "interval_skill", "pairing_gain")
 

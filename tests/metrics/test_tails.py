@@ -16,20 +16,15 @@ from howsure.core.rng import child
 from howsure.engine.measure import evaluate
 from howsure.metrics import (
     climatology_crps,
-    crps_normal,
-    crps_quantiles,
-    crps_samples,
+    crps,
     pinball_loss,
     qwcrps,
-    qwcrps_quantiles,
-    qwcrps_samples,
     skill_score,
     twcrps,
-    twcrps_normal,
-    twcrps_quantiles,
-    twcrps_samples,
 )
 from howsure.predictions import EvalSet
+from howsure.topics.crps import crps_quantiles, crps_samples
+from howsure.topics.crps_closed import crps_normal
 
 RANGES = [(-math.inf, math.inf), (0.7, math.inf), (-math.inf, -0.4), (-0.3, 1.6)]
 WEIGHTS = {
@@ -150,7 +145,7 @@ def test_the_score_of_counts_is_the_sum(family: str, lower: float, upper: float)
 def test_the_score_of_samples_is_the_integral_of_their_steps(lower: float, upper: float) -> None:
     y, place, scale = rows("samples")
     table = place[:, None] + scale[:, None] * child(2, "members").normal(size=(30, 7))
-    own = twcrps_samples(y, table, lower=lower, upper=upper, fair=False)
+    own = twcrps(y, howsure.Samples(table), lower=lower, upper=upper, fair=False)
     for i in range(30):
         points = np.unique(np.clip([y[i], *table[i]], lower, upper))
         share = (table[i] <= points[:-1, None]).mean(axis=1)
@@ -168,13 +163,14 @@ def test_the_score_of_samples_is_the_integral_of_their_steps(lower: float, upper
 def test_the_fair_score_of_samples_is_that_of_their_law() -> None:
     """Four members of a normal law score as the law does, on average."""
     rng = child(3, "fair")
-    y, table = rng.normal(size=40_000), rng.normal(size=(40_000, 4))
+    y, members = rng.normal(size=40_000), howsure.Samples(rng.normal(size=(40_000, 4)))
+    normal = howsure.Distribution.normal(np.zeros(40_000), np.ones(40_000))
     for lower, upper in RANGES[1:]:
-        fair = twcrps_samples(y, table, lower=lower, upper=upper)
-        law = twcrps_normal(y, np.zeros(40_000), np.ones(40_000), lower=lower, upper=upper)
+        fair = twcrps(y, members, lower=lower, upper=upper)
+        law = twcrps(y, normal, lower=lower, upper=upper)
         off = fair - law
         assert off.mean() == pytest.approx(0.0, abs=3.5 * off.std() / 200)
-        unfair = twcrps_samples(y, table, lower=lower, upper=upper, fair=False) - law
+        unfair = twcrps(y, members, lower=lower, upper=upper, fair=False) - law
         assert unfair.mean() > 3.5 * unfair.std() / 200
 
 
@@ -190,7 +186,9 @@ def test_quantiles_score_at_their_levels() -> None:
         axis=1,
     )
     expected = 2 * np.trapezoid(losses, levels, axis=1)
-    assert twcrps_quantiles(y, table, levels, lower=0.5) == pytest.approx(expected, rel=1e-12)
+    assert twcrps(y, howsure.Quantiles(levels, table), lower=0.5) == pytest.approx(
+        expected, rel=1e-12
+    )
     # with many levels it comes near the score of the law
     fine = np.arange(1, 2_000) / 2_000
     law = howsure.Distribution.normal(place, scale)
@@ -203,11 +201,15 @@ def test_quantiles_score_at_their_levels() -> None:
 def test_without_thresholds_it_is_the_crps() -> None:
     y, place, scale = rows("whole")
     table = place[:, None] + scale[:, None] * child(4, "members").normal(size=(30, 9))
-    assert twcrps_normal(y, place, scale) == pytest.approx(crps_normal(y, place, scale))
-    assert twcrps_samples(y, table) == pytest.approx(crps_samples(y, table))
-    levels = [0.1, 0.5, 0.8]
-    steps = np.sort(table[:, :3], axis=1)
-    assert twcrps_quantiles(y, steps, levels) == pytest.approx(crps_quantiles(y, steps, levels))
+    levels, steps = [0.1, 0.5, 0.8], np.sort(table[:, :3], axis=1)
+    for score in (crps, twcrps):
+        law = score(y, howsure.Distribution.normal(place, scale))
+        assert law == pytest.approx(crps_normal(y, place, scale))
+        assert score(y, howsure.Samples(table)) == pytest.approx(crps_samples(y, table))
+        steps_only = score(y, howsure.Samples(table), fair=False)
+        assert steps_only == pytest.approx(crps_samples(y, table, fair=False))
+        stated = score(y, howsure.Quantiles(levels, steps))
+        assert stated == pytest.approx(crps_quantiles(y, steps, levels))
 
 
 @pytest.mark.parametrize("weight", WEIGHTS)
@@ -231,13 +233,13 @@ def test_weights_of_levels_are_those_of_the_definition(weight: str) -> None:
     steps = np.sort(table, axis=1)[:, (fine * 7).astype(int)]
     losses = ((y[:, None] <= steps) - fine) * (steps - y[:, None]) * WEIGHTS[weight](fine)
     brute = 2 * losses.mean(axis=1)
-    assert qwcrps_samples(y, table, weight=weight) == pytest.approx(brute, rel=1e-5, abs=1e-9)
-    assert qwcrps(y, howsure.Samples(table), weight=weight) == pytest.approx(brute, rel=1e-5)
+    own = qwcrps(y, howsure.Samples(table), weight=weight)
+    assert own == pytest.approx(brute, rel=1e-5, abs=1e-9)
     # of quantiles: at their levels
     levels = np.arange(1, 1_000) / 1_000
     many = howsure.Quantiles(levels, law.quantile(levels))
     assert qwcrps(y, many, weight=weight)[:12] == pytest.approx(expected, rel=0.01, abs=2e-3)
-    one = qwcrps_quantiles([0.3], [[0.0, 1.0]], [0.2, 0.9], weight=weight)
+    one = qwcrps([0.3], howsure.Quantiles([0.2, 0.9], [[0.0, 1.0]]), weight=weight)
     by_hand = 0.7 * (WEIGHTS[weight](0.2) * 0.2 * 0.3 + WEIGHTS[weight](0.9) * 0.1 * 0.7)
     assert one == pytest.approx([by_hand], rel=1e-12)
 
@@ -267,13 +269,15 @@ def test_bad_input_is_named() -> None:
     with pytest.raises(InputError, match="lower must be below upper, got 1"):
         twcrps([0.0], law, lower=1.0, upper=0.0)
     with pytest.raises(InputError, match="lower must be below upper, got nan"):
-        twcrps_samples([0.0], [[0.0, 1.0]], lower=math.nan)
+        twcrps([0.0], howsure.Samples([[0.0, 1.0]]), lower=math.nan)
     with pytest.raises(InputError, match="weight must be one of left, right, tails, centre"):
         qwcrps([0.0], law, weight="middle")
     intervals = howsure.Intervals([0.0], [1.0], coverage=0.9)
-    for ask in (twcrps, lambda y, p: qwcrps(y, p, weight="left")):
+    for ask in (crps, twcrps, lambda y, p: qwcrps(y, p, weight="left")):
         with pytest.raises(InputError, match="distributions, samples or quantiles, got intervals"):
             ask([0.0], intervals)
+        with pytest.raises(InputError, match=r"quantiles, got ndarray: give draws .*Samples\("):
+            ask([0.0], np.zeros((1, 9)))
     with pytest.raises(InputError, match="y must"):
         twcrps([0.0, 1.0], law)
 
@@ -290,14 +294,14 @@ def test_skill_in_a_tail_is_against_the_distribution_of_y_in_it() -> None:
     told = skills(EvalSet.checked(y, howsure.Distribution.normal(x, np.ones(500))))
     start = float(np.sort(y)[449])
     right = told["twcrps_skill_right"]
-    scores = twcrps_normal(y, x, np.ones(500), lower=start)
+    scores = twcrps(y, howsure.Distribution.normal(x, np.ones(500)), lower=start)
     expected = skill_score(scores, climatology_crps(np.maximum(y, start)))
     assert right.value == pytest.approx(expected.value, rel=1e-12)
     assert right.options == {"threshold": pytest.approx(start, abs=0.01)}
     assert right.lower < right.value < right.upper
     left = told["twcrps_skill_left"]
     start = float(np.sort(y)[50])
-    scores = twcrps_normal(y, x, np.ones(500), upper=start)
+    scores = twcrps(y, howsure.Distribution.normal(x, np.ones(500)), upper=start)
     expected = skill_score(scores, climatology_crps(np.minimum(y, start)))
     assert left.value == pytest.approx(expected.value, rel=1e-12)
 

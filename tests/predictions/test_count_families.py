@@ -9,9 +9,11 @@ import pytest
 from scipy import stats
 
 from howsure.core.errors import InputError
-from howsure.predictions import CountFamily, Distribution, EvalSet, ScipyLaw, law_named
-from howsure.predictions.counts import DoublePoisson
+from howsure.predictions import Distribution, EvalSet
+from howsure.predictions.counts import CountFamily, DoublePoisson
 from howsure.predictions.counts.family import COUNT_FAMILIES
+from howsure.predictions.distribution import law_named
+from howsure.predictions.laws import ScipyLaw
 
 MU = np.array([0.3, 4.0, 55.0, 2000.0])
 SECOND = np.array([0.5, 1.0, 3.0, 0.2])

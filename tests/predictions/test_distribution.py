@@ -14,7 +14,9 @@ from scipy import stats
 
 from generated import examples
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.predictions import Distribution, NormalLaw, law_named
+from howsure.predictions import Distribution
+from howsure.predictions.distribution import law_named
+from howsure.predictions.laws import NormalLaw
 
 SETTINGS = examples(60)
 N = 12

@@ -15,7 +15,9 @@ from scipy import integrate, stats
 from generated import examples
 from howsure.core.errors import InputError
 from howsure.engine.measure import evaluate
-from howsure.predictions import Distribution, EvalSet, MixtureLaw, law_named, mixture
+from howsure.predictions import Distribution, EvalSet, mixture
+from howsure.predictions.distribution import law_named
+from howsure.predictions.mixtures import MixtureLaw
 from howsure.topics.congruence.view import assess_congruence, congruence_mode
 
 WEIGHTS = np.array([[0.2, 0.8], [0.5, 0.5], [1.0, 0.0]])

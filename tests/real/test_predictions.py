@@ -15,7 +15,7 @@ from howsure.inputs import load
 from howsure.predictions import Distribution, EvalSet, Intervals
 from howsure.topics.compare import standing
 from howsure.topics.groups import assess_groups
-from howsure.verdict import judge
+from howsure.verdict.family import judge
 
 Find = Callable[[str], Path]
 

@@ -11,20 +11,18 @@ from scipy import optimize
 from howsure.core.errors import HowsureError, InputError, UnanswerableError
 from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles, Samples
-from howsure.recalibration import (
-    METHODS,
+from howsure.recalibration import METHODS, Recalibrator, recalibrate
+from howsure.recalibration.affine import (
     Multiply,
     PointShift,
-    QuantileScaling,
-    Recalibrator,
     Shift,
     ShiftScale,
     ShiftScaledIntervals,
     Widths,
-    recalibrate,
 )
 from howsure.recalibration.info import RecalibrationOptions
 from howsure.recalibration.location_scale import LocationScale, moved
+from howsure.recalibration.scaling import QuantileScaling
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 COVERAGES = (0.5, 0.9)

@@ -8,17 +8,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from howsure.conformal import DELTA, level_ranks, rows_needed
+from howsure.conformal import rows_needed
+from howsure.conformal.ranks import DELTA, level_ranks
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples, ScipyLaw
-from howsure.recalibration import (
-    ByGroup,
-    ConformalIntervals,
-    ConformalQuantiles,
-    recalibrate,
-)
+from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
+from howsure.predictions.laws import ScipyLaw
+from howsure.recalibration import recalibrate
+from howsure.recalibration.conformal import ConformalIntervals, ConformalQuantiles
 from howsure.recalibration.dispatch import METHODS
+from howsure.recalibration.group import ByGroup
 from howsure.recalibration.location_scale import LocationScale
 from recalibration.conditional_worlds import (
     KINDS,

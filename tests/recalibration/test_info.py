@@ -12,19 +12,22 @@ import pytest
 
 import howsure.recalibration
 from howsure.cli.recalibrate import _compared
+from howsure.core.errors import InputError
 from howsure.predictions import Distribution, Intervals, Samples
 from howsure.recalibration import (
     METHODS,
     FittedRecalibration,
     Recalibrator,
     load_recalibration,
+    method,
     methods_of,
 )
 from howsure.recalibration.dispatch import InTurn, advised, method_names, method_of
-from howsure.recalibration.info import KINDS
+from howsure.recalibration.group import ByGroup
+from howsure.recalibration.info import KINDS, RecalibrationOptions
 from howsure.report.conformal import CONFORMAL_METHODS
 from howsure.report.recalibrate import check_method
-from howsure.verdict import QUESTIONS
+from howsure.verdict.findings import questions
 from recalibration.test_serialization import numbers, options, rows
 
 
@@ -41,9 +44,41 @@ def test_each_suits_some_kind_and_aims_at_findings(name: str) -> None:
     assert info.kinds
     assert set(info.kinds) <= set(KINDS)
     assert set(info.leads) <= set(info.kinds)
-    assert info.aims <= set(QUESTIONS)
+    assert info.aims <= set(questions())
     assert bool(info.words) == bool(info.complexity) == bool(info.aims)
     assert ("{by}" in info.words) == (bool(info.words) and info.needs == "groups")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_is_reached_by_its_name(kind: str) -> None:
+    for name, info in methods_of(kind).items():
+        made = method(name, kind, coverage=0.8)
+        wanted = info.make(kind, RecalibrationOptions(coverage=0.8))
+        assert (type(made), repr(made)) == (type(wanted), repr(wanted))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_without_a_kind_it_is_for_one_that_it_leads_or_serves(name: str) -> None:
+    kind = (*METHODS[name].leads, *METHODS[name].kinds)[0]
+    assert repr(method(name, coverage=0.9)) == repr(method(name, kind, coverage=0.9))
+
+
+def test_options_reach_the_method() -> None:
+    assert "levels=(0.1, 0.9)" in repr(method("shape", levels=(0.1, 0.9)))
+    assert "too_few='error'" in repr(method("cqr", too_few="error"))
+    by_site = method("group", by="site")
+    assert isinstance(by_site, ByGroup)
+    assert by_site.by == ("site",)
+
+
+def test_what_is_unknown_is_refused_with_what_is_near() -> None:
+    with pytest.raises(InputError, match=r"^name must be one of .* got 'shpe'; near: shape"):
+        method("shpe")
+    with pytest.raises(InputError, match=r"^option must be one of .* got 'lvels'; near: levels"):
+        method("shape", lvels=[0.5])
+    kinds = "distributions, quantiles, samples"
+    with pytest.raises(InputError, match=f"^kind must be one of {kinds}, got 'intervals'$"):
+        method("shape", "intervals")
 
 
 def test_every_fitted_method_can_be_kept() -> None:

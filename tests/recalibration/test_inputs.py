@@ -11,8 +11,8 @@ from sklearn.tree import DecisionTreeRegressor
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Prediction, Quantiles
-from howsure.recalibration import METHODS, ByInputs, recalibrate
-from howsure.recalibration.inputs import LEAST_GAIN, SHRINKAGE, Encoding, Tree, grown
+from howsure.recalibration import METHODS, recalibrate
+from howsure.recalibration.inputs import LEAST_GAIN, SHRINKAGE, ByInputs, Encoding, Tree, grown
 from howsure.recalibration.location_scale import LocationScale
 from recalibration.conditional_worlds import (
     KINDS,

@@ -8,7 +8,8 @@ import pytest
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.rng import child
 from howsure.predictions import EvalSet, Intervals
-from howsure.recalibration import ConformalIntervals, recalibrate
+from howsure.recalibration import recalibrate
+from howsure.recalibration.conformal import ConformalIntervals
 
 
 def rows(name: str, n: int, coverage: object = 0.9) -> EvalSet:

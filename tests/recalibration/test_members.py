@@ -7,8 +7,9 @@ import pytest
 
 from howsure.core.rng import child
 from howsure.predictions import EvalSet, Samples
-from howsure.recalibration import IsotonicVariance, Widths
 from howsure.recalibration import location_scale as moving
+from howsure.recalibration.affine import Widths
+from howsure.recalibration.variance import IsotonicVariance
 
 
 @pytest.mark.parametrize("method", [Widths, IsotonicVariance])

@@ -22,24 +22,13 @@ from howsure.predictions import (
     Quantiles,
     Samples,
 )
-from howsure.recalibration import (
-    ConformalIntervals,
-    ConformalQuantiles,
-    Crude,
-    Isotonic,
-    IsotonicVariance,
-    QuantileScaling,
-    RecalibrationMethod,
-    Shape,
-    Shift,
-    ShiftScale,
-    ShiftScaledIntervals,
-    SpreadScaling,
-    VarianceScaling,
-    Widths,
-    recalibrate,
-)
+from howsure.recalibration import RecalibrationMethod, recalibrate
+from howsure.recalibration.affine import Shift, ShiftScale, ShiftScaledIntervals, Widths
+from howsure.recalibration.conformal import ConformalIntervals, ConformalQuantiles
 from howsure.recalibration.info import KINDS
+from howsure.recalibration.scaling import QuantileScaling, SpreadScaling, VarianceScaling
+from howsure.recalibration.shape import Crude, Isotonic, Shape
+from howsure.recalibration.variance import IsotonicVariance
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 

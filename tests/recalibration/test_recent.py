@@ -11,16 +11,11 @@ import pytest
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Intervals
-from howsure.recalibration import (
-    ConformalIntervals,
-    Recent,
-    compare_recalibrations,
-    recalibrate,
-    since_rows,
-)
+from howsure.recalibration import compare_recalibrations, recalibrate
+from howsure.recalibration.conformal import ConformalIntervals
 from howsure.recalibration.dispatch import METHODS, methods_of
 from howsure.recalibration.location_scale import LocationScale
-from howsure.recalibration.recent import faded
+from howsure.recalibration.recent import Recent, faded, since_rows
 from recalibration.conditional_worlds import (
     KINDS,
     covered,

@@ -13,7 +13,8 @@ import howsure
 from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.predictions import EvalSet, LabelSets
-from howsure.recalibration import ProbabilitySets, methods_of, recalibrate
+from howsure.recalibration import methods_of, recalibrate
+from howsure.recalibration.sets import ProbabilitySets
 
 CONFORMAL = ("lac", "aps", "raps", "saps")
 

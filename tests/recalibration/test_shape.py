@@ -12,7 +12,8 @@ from generated import examples
 from howsure.core.errors import HowsureError
 from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Prediction, Quantiles, Samples
-from howsure.recalibration import DEFAULT_LEVELS, Isotonic, Shape
+from howsure.recalibration.levels import DEFAULT_LEVELS
+from howsure.recalibration.shape import Isotonic, Shape
 
 LEVELS = np.array(DEFAULT_LEVELS)
 KINDS = ("distributions", "samples", "quantiles")

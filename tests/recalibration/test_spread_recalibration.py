@@ -13,17 +13,13 @@ from scipy import stats
 from generated import examples
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
-from howsure.predictions import Distribution, EvalSet, Quantiles, Samples, ScipyLaw
-from howsure.recalibration import (
-    DEFAULT_LEVELS,
-    ConformalQuantiles,
-    Crude,
-    Isotonic,
-    SpreadScaling,
-    VarianceScaling,
-    recalibrate,
-)
-from howsure.recalibration.shape import pit_knots
+from howsure.predictions import Distribution, EvalSet, Quantiles, Samples
+from howsure.predictions.laws import ScipyLaw
+from howsure.recalibration import recalibrate
+from howsure.recalibration.conformal import ConformalQuantiles
+from howsure.recalibration.levels import DEFAULT_LEVELS
+from howsure.recalibration.scaling import SpreadScaling, VarianceScaling
+from howsure.recalibration.shape import Crude, Isotonic, pit_knots
 
 LEVELS = np.array(DEFAULT_LEVELS)
 

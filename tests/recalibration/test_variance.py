@@ -18,8 +18,8 @@ from howsure.core.errors import HowsureError
 from howsure.core.rng import child
 from howsure.engine.measure import evaluate
 from howsure.predictions import Distribution, EvalSet, Samples
-from howsure.recalibration import IsotonicVariance, SpreadScaling, VarianceScaling
-from howsure.recalibration.variance import _blocks, rising_blocks
+from howsure.recalibration.scaling import SpreadScaling, VarianceScaling
+from howsure.recalibration.variance import IsotonicVariance, _blocks, rising_blocks
 from howsure.topics.crps import crps_samples
 from howsure.topics.crps_closed import crps_normal
 

@@ -23,8 +23,9 @@ from howsure.stats.kernels import RBF
 from howsure.stats.solvers import landmark_factor
 from howsure.topics import association, coverage, groups
 from howsure.topics.characteristic import view as characteristic
-from howsure.topics.conditional import dependence, forests, width_correlation
+from howsure.topics.conditional import dependence, forests
 from howsure.topics.conditional import view as conditional
+from howsure.topics.conditional.dependence import width_correlation
 from howsure.topics.conditional.forests import edge_of, tree_inputs, tree_parts
 from howsure.topics.congruence import view as congruence
 from howsure.verdict import findings

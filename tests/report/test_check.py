@@ -14,7 +14,8 @@ from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Intervals
 from howsure.report.check import CheckResult, Limit, Rules, check, limit_of
-from howsure.verdict import QUESTIONS, examine
+from howsure.verdict.family import examine
+from howsure.verdict.findings import questions
 
 
 def covering(covered: Sequence[int], n: Sequence[int], model: str = "m") -> EvalSet:
@@ -273,7 +274,7 @@ def test_the_summary_counts() -> None:
 
 
 def test_every_finding_can_be_named_or_is_refused() -> None:
-    for name in QUESTIONS:
+    for name in questions():
         if name in ("congruence", "comparison"):
             with pytest.raises(
                 InputError, match=r"findings cannot include .*, which only a report judges"

@@ -14,7 +14,9 @@ from typer.testing import CliRunner
 from howsure import LabelSets, Options, Table, assess
 from howsure.cli.main import app
 from howsure.core.errors import HowsureError
-from howsure.topics.adaptivity import Resampling, t_cv, t_ss
+from howsure.stats.permutation import Resampling
+from howsure.topics.adaptivity.association import t_ss
+from howsure.topics.adaptivity.coverage import t_cv
 
 
 def rows(n: int = 600) -> dict[str, np.ndarray]:

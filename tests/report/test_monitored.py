@@ -15,8 +15,8 @@ from extras import needs
 from howsure.core.errors import InputError
 from howsure.core.records import ResultTable
 from howsure.core.rng import child
-from howsure.figures import Layer, Mark, Shades, to_vega
-from howsure.figures.figure import Figure
+from howsure.figures import Layer, Mark, to_vega
+from howsure.figures.figure import Figure, Shades
 from howsure.figures.mpl import draw
 from howsure.figures.palette import LIGHT
 from howsure.inputs import load, load_unlabelled

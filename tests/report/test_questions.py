@@ -10,7 +10,7 @@ from howsure.core.records import Layout
 from howsure.engine.catalogue import own_topics
 from howsure.report import questions
 from howsure.topics.drift import TOPIC
-from howsure.verdict import QUESTIONS
+from howsure.verdict import findings
 
 LABELS = ("Models", "Coverage", "Distribution", "Groups", "Inputs", "Ease", "Rows", "Widths")
 
@@ -20,7 +20,7 @@ def test_every_finding_has_one_section_and_sections_have_their_order() -> None:
     assert tuple(part.label for part in parts)[: len(LABELS)] == LABELS
     placed = [name for part in parts for name in part.ids]
     assert len(set(placed)) == len(placed)
-    assert set(placed) - {"outside"} == set(QUESTIONS)  # which the monitor tells
+    assert set(placed) - {"outside"} == set(findings.questions())  # which the monitor tells
     where = {name: part.label for part in parts for name in part.ids}
     assert where["sets"] == where["support"] == "Coverage"
     assert where["region"] == where["congruence"] == "Inputs"

@@ -23,6 +23,7 @@ from sklearn.preprocessing import StandardScaler
 
 from howsure import metrics
 from howsure.core.errors import InputError
+from howsure.predictions import Distribution
 from howsure.sklearn import (
     MetricScorer,
     RecalibratedRegressor,
@@ -66,7 +67,7 @@ def test_intervals_are_scored_as_by_hand(ridge: Any, coverage: float) -> None:
 
 def test_distributions_are_scored_as_by_hand(ridge: Any) -> None:
     mean, sd = ridge.predict(X[NEW], return_std=True)
-    by_hand = -metrics.crps_normal(Y[NEW], mean, sd).mean()
+    by_hand = -metrics.crps(Y[NEW], Distribution.normal(mean, sd)).mean()
     assert crps()(ridge, X[NEW], Y[NEW]) == pytest.approx(by_hand)
     likelihood = stats.norm.logpdf(Y[NEW], mean, sd).mean()
     assert log_score()(ridge, X[NEW], Y[NEW]) == pytest.approx(likelihood)

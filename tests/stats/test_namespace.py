@@ -36,7 +36,8 @@ from howsure.stats.solvers import landmark_factor, pivoted_cholesky
 WITHOUT = """
 import sys
 import numpy as np
-from howsure.topics.congruence import Normals, cce
+from howsure.topics.congruence.predictive import Normals
+from howsure.topics.congruence.reference import cce
 cce(np.arange(5.0), np.arange(5.0), Normals(np.zeros(5), np.ones(5)))
 print(sorted({"torch", "array_api_compat"} & set(sys.modules)))
 """

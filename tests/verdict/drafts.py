@@ -11,8 +11,8 @@ import numpy as np
 from howsure.core.records import Record
 from howsure.engine.autocorrelation import Dependence, Kind
 from howsure.engine.finding import Draft, Finding, SharedScore, Standing, State
-from howsure.verdict import QUESTIONS
 from howsure.verdict.copies import RowFault
+from howsure.verdict.findings import questions
 
 STATES: tuple[State, ...] = ("good", "caution", "bad", "negligible", "undecided")
 
@@ -350,7 +350,7 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
 
 def finding(draft: Draft, state: State) -> Finding:
     """A draft in a state."""
-    question = QUESTIONS[draft.id]
+    question = questions()[draft.id]
     return Finding(
         id=draft.id,
         question=question.asked,

@@ -18,9 +18,10 @@ from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Qua
 from howsure.recalibration import METHODS, Recalibrated, Recalibrator, recalibrate
 from howsure.recalibration.dispatch import applied
 from howsure.recalibration.info import RecalibrationOptions
-from howsure.verdict import QUESTIONS, Advice, Trials, try_recalibrations, words
+from howsure.verdict import Advice, Trials, try_recalibrations, words
 from howsure.verdict import advice as mends
 from howsure.verdict.family import Judging
+from howsure.verdict.findings import questions
 
 N = 1_000
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
@@ -356,7 +357,7 @@ def test_sentences_say_what_is_known() -> None:
 
 def test_no_sentence_of_advice_is_long() -> None:
     told = [info.words for info in METHODS.values() if info.words]
-    told += [question.needs for question in QUESTIONS.values() if question.needs]
+    told += [question.needs for question in questions().values() if question.needs]
     found = [
         try_recalibrations(table(2, shift=0.6)).advice,
         try_recalibrations(table(10, scale=0.2, n=20)).advice,

@@ -16,7 +16,8 @@ import pytest
 from scipy import stats
 
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
-from howsure.recalibration import METHODS, RecalibrationOptions, methods_of
+from howsure.recalibration import METHODS, methods_of
+from howsure.recalibration.info import RecalibrationOptions
 from howsure.verdict.advice import Advice, RecalibrationTrial, Trials
 
 ROOT = Path(__file__).parents[2]

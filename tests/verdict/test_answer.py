@@ -19,6 +19,7 @@ from generated import examples
 from howsure.core.rng import child
 from howsure.engine.finding import Finding, Standing, State
 from howsure.report.assessment import Assessment
+from howsure.verdict.findings import questions
 from howsure.verdict.words import STATES, answer
 from verdict.drafts import drafts, finding, possible
 
@@ -257,7 +258,7 @@ def test_models_without_a_score_in_common_are_said_to_have_none() -> None:
     assert told.choice == "The 2 models have no score in common; a is listed first."
 
 
-ANY = [(name, state) for name in howsure.verdict.QUESTIONS for state in possible(name)]
+ANY = [(name, state) for name in questions() for state in possible(name)]
 
 
 @examples(400)

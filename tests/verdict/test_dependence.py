@@ -29,10 +29,10 @@ from howsure.predictions import (
     content_order,
 )
 from howsure.report.assess import assess_loaded
-from howsure.verdict import Finding, examine
+from howsure.verdict import Finding
 from howsure.verdict.dependence import follow, signals
 from howsure.verdict.draws import Copula, copula_of
-from howsure.verdict.family import _finding
+from howsure.verdict.family import _finding, examine
 from howsure.verdict.nulls import WHY, with_nulls
 from howsure.verdict.words import sentence
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from howsure.predictions import EvalSet, Intervals, LabelSets
-from howsure.verdict import Finding, examine
+from howsure.verdict import Finding
+from howsure.verdict.family import examine
 
 
 def _found(held: EvalSet, **options: Any) -> dict[str, Finding]:

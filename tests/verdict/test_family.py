@@ -17,9 +17,10 @@ from howsure.core.errors import InputError
 from howsure.engine.finding import Draft, Finding
 from howsure.predictions import Distribution, EvalSet
 from howsure.stats.binomial import holm
-from howsure.verdict import QUESTIONS, family
+from howsure.verdict import family
 from howsure.verdict.copies import OTHERS, RowFault
 from howsure.verdict.family import TOLERANCE, judge, ordered
+from howsure.verdict.findings import questions
 from verdict.drafts import drafts
 
 HELD = EvalSet.checked([0.0, 1.0], Distribution.normal([0.0, 0.0], 1.0))
@@ -229,7 +230,7 @@ SHOWN = st.fixed_dictionaries(
         "good": st.sampled_from([None, None, True, False]),
     }
 )
-NAMES = [name for name, question in QUESTIONS.items() if question.kind == "model"]
+NAMES = [name for name, question in questions().items() if question.kind == "model"]
 
 
 @examples(150)
@@ -246,7 +247,7 @@ def test_never_a_fault_without_proof_and_never_well_without_evidence(
     assert set(made) == set(shown)
     bad = {name for name, each in made.items() if each.state == "bad"}
     for each in given:
-        got, question = made[each.id], QUESTIONS[each.id]
+        got, question = made[each.id], questions()[each.id]
         allowed = question.tolerance * tolerance / TOLERANCE
         proven = got.p_adjusted < 0.05
         assert got.tolerance == pytest.approx(allowed)

@@ -22,8 +22,9 @@ from howsure.engine.finding import Case, Draft
 from howsure.predictions import Distribution, EvalSet, Intervals
 from howsure.topics.calibration.components import ONE_WIDTH
 from howsure.topics.calibration.shape import MEAN_ERROR
-from howsure.verdict import QUESTIONS, examine, findings, words
-from howsure.verdict.findings import case_of, drafts_of, headline_coverage
+from howsure.verdict import findings, words
+from howsure.verdict.family import examine
+from howsure.verdict.findings import case_of, drafts_of, headline_coverage, questions
 from howsure.verdict.words import sentence
 from verdict.drafts import finding, record
 
@@ -49,17 +50,17 @@ def shown(y: np.ndarray, prediction: Any, **more: Any) -> tuple[dict[str, Draft]
 
 
 def test_findings_read_measures_that_are_there_and_have_a_place() -> None:
-    for name, question in QUESTIONS.items():
+    for name, question in questions().items():
         assert name == question.id
         assert set(question.measures) <= set(catalogue())
-    assert tuple(QUESTIONS)[: len(findings._ORDER)] == findings._ORDER
+    assert tuple(questions())[: len(findings._ORDER)] == findings._ORDER
 
 
 def test_a_fault_in_words_leaves_the_verdict_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     held = EvalSet.checked(SIZE * Z, Distribution.normal(ZERO, SIZE))
     whole, _ = examine(held)
-    broken = replace(QUESTIONS["skew"], words=lambda draft, finding: 1 / 0)
-    monkeypatch.setattr(words, "questions", lambda: {**QUESTIONS, "skew": broken})
+    broken = replace(questions()["skew"], words=lambda draft, finding: 1 / 0)
+    monkeypatch.setattr(words, "questions", lambda: {**questions(), "skew": broken})
     _strict.set(False)
     told, _ = examine(held)
     assert [finding.state for finding in told] == [finding.state for finding in whole]
@@ -191,7 +192,7 @@ def case(coverage: float = 0.9, **records: Record) -> Case:
 
 
 def from_records(name: str, records: Mapping[str, Record]) -> Draft:
-    drafts, silent = drafts_of(case(**records), [other for other in QUESTIONS if other != name])
+    drafts, silent = drafts_of(case(**records), [other for other in questions() if other != name])
     assert drafts, silent[name]
     return drafts[0]
 
@@ -335,7 +336,7 @@ def test_the_coverage_spoken_of() -> None:
 
 
 def test_what_is_ignored_is_not_asked() -> None:
-    drafts, silent = drafts_of(case(), set(QUESTIONS))
+    drafts, silent = drafts_of(case(), set(questions()))
     assert not drafts
     assert set(silent.values()) == {"ignored, as asked"}
 

@@ -13,7 +13,7 @@ from howsure.engine.finding import Finding
 from howsure.engine.measure import evaluate
 from howsure.predictions import EvalSet
 from howsure.stats.binomial import binomial_test
-from howsure.verdict import examine
+from howsure.verdict.family import examine
 
 LEVELS = np.array([0.025, 0.1, 0.25, 0.5, 0.75, 0.9, 0.975])
 

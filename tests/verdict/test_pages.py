@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from howsure.recalibration import METHODS
-from howsure.verdict import QUESTIONS, Advice, Finding
+from howsure.verdict import Advice, Finding
+from howsure.verdict.findings import questions
 
 FOLDER = Path(__file__).parents[2] / "docs" / "findings"
 PAGES = sorted(FOLDER.glob("*.md"))
@@ -17,18 +18,18 @@ EXAMPLE = re.compile(r"```python\n(.*?)```\n\n```text\n(.*?)```", flags=re.DOTAL
 
 
 def test_every_finding_has_a_page_and_every_page_a_finding() -> None:
-    assert {page.stem for page in PAGES} == {"README", *QUESTIONS}
+    assert {page.stem for page in PAGES} == {"README", *questions()}
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("name", questions())
 def test_the_heading_is_the_question(name: str) -> None:
     text = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
-    assert text.splitlines()[0] == f"# {QUESTIONS[name].asked}"
+    assert text.splitlines()[0] == f"# {questions()[name].asked}"
 
 
 def test_the_index_asks_all_questions_in_order() -> None:
     rows = re.findall(r"^\| \[`(\w+)`\]\((\w+)\.md\) \| (.*) \|$", _text("README"), flags=re.M)
-    assert rows == [(name, name, question.asked) for name, question in QUESTIONS.items()]
+    assert rows == [(name, name, question.asked) for name, question in questions().items()]
 
 
 def test_the_index_tells_every_key_of_a_finding() -> None:
@@ -58,7 +59,7 @@ def _text(name: str) -> str:
     return (FOLDER / f"{name}.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("name", questions())
 def test_the_page_lists_the_mends_that_aim_at_it(name: str) -> None:
     aimed = [f"`{each.name}`" for each in METHODS.values() if name in each.aims]
     told = f"[Tried in five-fold cross-validation](../recalibrate.md): {', '.join(aimed)}."

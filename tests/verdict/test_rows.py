@@ -25,10 +25,10 @@ from howsure.predictions import (
     content_order,
 )
 from howsure.recalibration import recalibrate
-from howsure.verdict import examine
 from howsure.verdict.advice import try_recalibrations
 from howsure.verdict.copies import RowFault, copies
 from howsure.verdict.dependence import follow
+from howsure.verdict.family import examine
 from howsure.verdict.rows import row_faults
 from howsure.verdict.words import answer
 

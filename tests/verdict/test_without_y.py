@@ -20,8 +20,8 @@ from howsure.engine.finding import Case
 from howsure.inputs import load
 from howsure.predictions import Distribution, EvalSet
 from howsure.streaming import Large, State, load_parts, loaded_state, merged_states
-from howsure.verdict import examine
 from howsure.verdict.advice import try_recalibrations
+from howsure.verdict.family import examine
 from howsure.verdict.without_y import _largest, least_width, without_y
 
 N = 400

@@ -12,7 +12,8 @@ from docs.test_words import wrong_in_finding
 from howsure.core.rng import child
 from howsure.engine.finding import State
 from howsure.predictions import Distribution, EvalSet
-from howsure.verdict import QUESTIONS, examine
+from howsure.verdict.family import examine
+from howsure.verdict.findings import questions
 from howsure.verdict.words import sentence
 from verdict.drafts import STATES, drafts, finding, possible
 
@@ -38,7 +39,7 @@ def check(text: str) -> None:
         assert 2 < len(words) <= 25, (len(words), each)
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("name", questions())
 def test_sentences_are_short_and_whole(name: str) -> None:
     for state in possible(name):
         for sign in (-1.0, 1.0):
@@ -55,7 +56,7 @@ def test_sentences_of_what_is_part_of_another(name: str) -> None:
             assert "this is part of" in text
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("name", questions())
 def test_no_effect_is_told_as_zero_or_in_powers(name: str) -> None:
     """Small effects keep two digits; signs and directions agree."""
     for each in (draft for size in (1e-3, 0.02, 0.4) for draft in drafts(name, size / 0.06)):
@@ -175,7 +176,7 @@ def test_exact_text(name: str, state: State) -> None:
 
 
 def test_every_finding_has_an_exact_text() -> None:
-    assert {name for name, _ in EXACT} == set(QUESTIONS)
+    assert {name for name, _ in EXACT} == set(questions())
     assert {state for _, state in EXACT} == set(STATES)
 
 

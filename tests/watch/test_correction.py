@@ -12,7 +12,7 @@ import pytest
 import howsure
 from howsure.core.errors import InputError
 from howsure.core.rng import child
-from howsure.metrics import crps_normal
+from howsure.topics.crps_closed import crps_normal
 from howsure.watch import Watch
 
 DAY = np.datetime64("2024-01-01", "D")

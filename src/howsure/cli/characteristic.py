@@ -20,13 +20,10 @@ from howsure.core.records import Curve
 from howsure.engine.metric import MISS_RANGE, check_range
 from howsure.engine.view import View
 from howsure.predictions import content_order
-from howsure.topics.characteristic import (
-    CharacteristicCurve,
-    Cost,
-    OperatingPoint,
-    bootstrap_curve,
-)
 from howsure.topics.characteristic.bands import XAxis, YAxis
+from howsure.topics.characteristic.curve import CharacteristicCurve
+from howsure.topics.characteristic.operating import Cost, OperatingPoint
+from howsure.topics.characteristic.resampling import bootstrap_curve
 from howsure.topics.characteristic.trace import AreaRequest, Convention
 from howsure.topics.characteristic.view import traced_coverage
 

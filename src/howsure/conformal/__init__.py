@@ -10,83 +10,22 @@ Given the calibration set, the share of new rows covered follows the law Beta(k,
 Called, it is the verb that makes such regions for tables: see `howsure.report.conformal.conformal`.
 """
 
-from howsure.conformal.adapting import (
-    Adaptation,
-    Calibration,
-    Marginal,
-    Mondrian,
-    RankChoice,
-    Thresholds,
-    UniformBins,
-)
-from howsure.conformal.ranks import (
-    DELTA,
-    RankRule,
-    conformal_rank,
-    coverage_range,
-    level_ranks,
-    order_statistics,
-    pac_rank,
-    repetitions,
-    rows_needed,
-)
-from howsure.conformal.scores import (
-    Band,
-    LowerEnd,
-    Offset,
-    Range,
-    Scaled,
-    Score,
-    UpperEnd,
-    region_ends,
-    uncrossed,
-)
-from howsure.conformal.thresholds import (
-    Threshold,
-    TooFew,
-    calibrate,
-    check_few,
-    conformal_threshold,
-    held_scores,
-    raise_too_large,
-    raise_until_kept,
-)
+from howsure.conformal.ranks import conformal_rank, pac_rank, rows_needed
+from howsure.conformal.scores import Band, Offset, Scaled, Score
+from howsure.conformal.thresholds import Threshold, calibrate, conformal_threshold
 from howsure.core.optional import called_as
 
 __all__ = [
-    "DELTA",
-    "Adaptation",
     "Band",
-    "Calibration",
-    "LowerEnd",
-    "Marginal",
-    "Mondrian",
     "Offset",
-    "Range",
-    "RankChoice",
-    "RankRule",
     "Scaled",
     "Score",
     "Threshold",
-    "Thresholds",
-    "TooFew",
-    "UniformBins",
-    "UpperEnd",
     "calibrate",
-    "check_few",
     "conformal_rank",
     "conformal_threshold",
-    "coverage_range",
-    "held_scores",
-    "level_ranks",
-    "order_statistics",
     "pac_rank",
-    "raise_too_large",
-    "raise_until_kept",
-    "region_ends",
-    "repetitions",
     "rows_needed",
-    "uncrossed",
 ]
 
 called_as(__name__, "howsure.report.conformal")

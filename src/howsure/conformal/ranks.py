@@ -147,19 +147,6 @@ def rows_needed(coverage: float, rule: RankRule = "conformal", delta: float = DE
 def coverage_range(rank: float, n: float, confidence: float = 0.95) -> tuple[float, float]:
     """Central range of Beta(rank, n + 1 − rank): the coverage that calibration sets lead to.
 
-    Parameters
-    ----------
-    rank : float
-        Rank of the threshold among n calibration scores; above n it covers everything.
-    n : float
-        Number of calibration rows.
-    confidence : float
-        Probability of the range, in (0, 1).
-
-    Returns
-    -------
-    low, high : float
-
     Examples
     --------
     >>> low, high = coverage_range(901, 1000)
@@ -178,18 +165,6 @@ def level_ranks(levels: FloatArray, n: float) -> tuple[IntArray, IntArray]:
 
     Below one half the rank is rounded down, above it up, so that the interval between the levels
     p and 1 − p keeps its coverage. At one half the two neighbours are averaged.
-
-    Parameters
-    ----------
-    levels : ndarray of float, shape (k,)
-        Levels in (0, 1).
-    n : float
-        Number of calibration rows.
-
-    Returns
-    -------
-    low, high : ndarray of int, shape (k,)
-        Equal but at one half. A level is reachable where 1 ≤ low and high ≤ n.
 
     Examples
     --------
@@ -221,19 +196,6 @@ def order_statistics(
     scores: FloatArray, ranks: IntArray, counts: FloatArray | None = None
 ) -> FloatArray:
     """The smallest scores that at least `rank` rows do not exceed.
-
-    Parameters
-    ----------
-    scores : ndarray of float, shape (n,)
-        One score a row.
-    ranks : ndarray of int, shape (k,)
-        Ranks counted from 1, at most the number of rows.
-    counts : ndarray of float, shape (n,), optional
-        How often each row counts.
-
-    Returns
-    -------
-    ndarray of float, shape (k,)
 
     Examples
     --------

@@ -156,23 +156,6 @@ def region_ends(
 ) -> tuple[FloatArray, FloatArray]:
     """Closed intervals of the y that score at most a threshold.
 
-    Parameters
-    ----------
-    score : Score
-        How far y lies from the band.
-    band : Band
-        What was predicted, n rows.
-    thresholds : ndarray of float, shape (n,)
-        One a row; +inf gives the whole line.
-    clip : tuple of float, optional
-        The valid range of y, which cuts every interval off. An interval wholly outside becomes
-        the nearest end of the range.
-
-    Returns
-    -------
-    lower, upper : ndarray of float, shape (n,)
-        An empty region becomes a point at its middle.
-
     Examples
     --------
     >>> from howsure.conformal import Offset

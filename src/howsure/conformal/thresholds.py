@@ -190,24 +190,6 @@ def held_scores(score: Score, y: FloatArray, band: Band) -> FloatArray:
     Subtracting and adding again may miss y by its last bit. As regions grow with the threshold,
     any row whose raised score is at most a threshold lies in the region as computed.
 
-    Parameters
-    ----------
-    score : Score
-        How far y lies from the band.
-    y : ndarray of float, shape (n,)
-        What happened.
-    band : Band
-        What was predicted.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If numbers overflow.
-
     Examples
     --------
     >>> from howsure.conformal import Offset

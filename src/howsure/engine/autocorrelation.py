@@ -121,27 +121,6 @@ def serial_dependence(
 ) -> Dependence:
     """Whether signals of rows are correlated within units and, by time, from unit to unit.
 
-    Parameters
-    ----------
-    known : mapping of str to ndarray of float, shape (n,)
-        Signals of the rows, by name.
-    units : ndarray of int, shape (n,)
-        Number of each row's time (on a grid: see `howsure.core.times`), or of its cluster.
-    by : {"time", "clusters"}
-        Whether units follow each other.
-    weights : Weights, optional
-        Of the rows.
-    series : ndarray of int, shape (n,), optional
-        Number of each row's series, where several are known at one time: rows less the mean of
-        their time are tested too, series after series.
-
-    Returns
-    -------
-    Dependence
-        Of the signal that costs more; p is that of all signals together.
-
-    Notes
-    -----
     τ is that of `howsure.stats.memory`. P-values over blocks, lags and signals are joined by their
     Cauchy combination: Y. Liu and J. Xie, JASA 115 (2020) 393-402. That of lags is the
     least of all, with prior 1/lag.

@@ -11,15 +11,13 @@ if TYPE_CHECKING:
     from howsure.figures.figure import Axis as Axis
     from howsure.figures.figure import Figure as Figure
     from howsure.figures.figure import Layer as Layer
-    from howsure.figures.figure import LegendItem as LegendItem
     from howsure.figures.figure import Mark as Mark
-    from howsure.figures.figure import Shades as Shades
     from howsure.figures.mpl import plot as plot
     from howsure.figures.vega import to_vega as to_vega
 
 _HOMES = {
     "build": "figures_of",
-    "figure": "Axis Figure Layer LegendItem Mark Shades",
+    "figure": "Axis Figure Layer Mark",
     "mpl": "plot",
     "vega": "to_vega",
 }

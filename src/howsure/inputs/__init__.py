@@ -7,16 +7,11 @@ from typing import TYPE_CHECKING
 from howsure.core.optional import exporting
 
 if TYPE_CHECKING:
-    from howsure.inputs.columns import assign_roles as assign_roles
     from howsure.inputs.names import ColumnUse as ColumnUse
-    from howsure.inputs.names import LawColumns as LawColumns
-    from howsure.inputs.names import Roles as Roles
-    from howsure.inputs.names import parse_law as parse_law
     from howsure.inputs.new import NewRows as NewRows
     from howsure.inputs.new import Unlabelled as Unlabelled
     from howsure.inputs.new import load_new as load_new
     from howsure.inputs.new import load_unlabelled as load_unlabelled
-    from howsure.inputs.source import Source as Source
     from howsure.inputs.sources import open_table as open_table
     from howsure.inputs.tables import Loaded as Loaded
     from howsure.inputs.tables import explain as explain
@@ -24,10 +19,8 @@ if TYPE_CHECKING:
     from howsure.inputs.write import write_table as write_table
 
 _HOMES = {
-    "names": "ColumnUse LawColumns Roles parse_law",
-    "columns": "assign_roles",
+    "names": "ColumnUse",
     "new": "NewRows Unlabelled load_new load_unlabelled",
-    "source": "Source",
     "sources": "open_table",
     "tables": "Loaded explain load",
     "write": "write_table",

@@ -40,8 +40,8 @@ from howsure.inputs.names import (
 )
 from howsure.inputs.roles import BY_NAME, LONG, ROLES, Columns, Names
 from howsure.inputs.source import listed, no_column, quoted
-from howsure.predictions import law_named
 from howsure.predictions.counts.family import COUNT_FAMILIES
+from howsure.predictions.distribution import law_named
 
 _PREDICTION: Final = tuple(role.name for role in ROLES if role.of == "prediction" and role.kind)
 _BESIDE: Final = ("outcome", "doubt", "order", "rows")

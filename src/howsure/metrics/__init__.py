@@ -1,15 +1,17 @@
 """Scores and measures of the field, on plain arrays.
 
-Each takes arrays, lists, Series or CPU tensors. You average measures with one number per row;
-a reduction returns an `Estimate`, whose ``value`` is the number (``float`` gives it too). Names are
-loaded when first used.
+Each takes arrays, lists, Series or CPU tensors; `crps`, `twcrps`, `qwcrps` and `log_score` take y
+and a prediction, such as `howsure.Distribution.normal`. You average measures with one number per
+row; a reduction returns an `Estimate`, whose ``value`` is the number (``float`` gives it too).
+Names are loaded when first used.
 
 Examples
 --------
->>> from howsure.metrics import crps_normal, ence, interval_score
+>>> from howsure import Distribution
+>>> from howsure.metrics import crps, ence, interval_score
 >>> interval_score([1.0, 5.0], [0.0, 0.0], [2.0, 2.0], coverage=0.5)
 array([ 2., 14.])
->>> crps_normal([0.0], [0.0], [1.0]).round(4)
+>>> crps([0.0], Distribution.normal([0.0], [1.0])).round(4)
 array([0.2337])
 >>> float(ence([1.0, -1.0, 4.0, -4.0], [0.0] * 4, [1.0, 1.0, 2.0, 2.0], bins=2))
 0.5
@@ -22,17 +24,16 @@ from typing import TYPE_CHECKING
 from howsure.core.optional import exporting
 
 if TYPE_CHECKING:
-    from howsure.topics.adaptivity import ease as ease
-    from howsure.topics.adaptivity import escv as escv
-    from howsure.topics.adaptivity import label_rank as label_rank
-    from howsure.topics.adaptivity import rank_cv as rank_cv
-    from howsure.topics.adaptivity import rank_ss as rank_ss
-    from howsure.topics.adaptivity import satisfaction_rate as satisfaction_rate
-    from howsure.topics.adaptivity import set_deficit as set_deficit
-    from howsure.topics.adaptivity import set_excess as set_excess
-    from howsure.topics.adaptivity import sscv as sscv
-    from howsure.topics.adaptivity import t_cv as t_cv
-    from howsure.topics.adaptivity import t_ss as t_ss
+    from howsure.stats.ease import ease as ease
+    from howsure.topics.adaptivity.association import rank_ss as rank_ss
+    from howsure.topics.adaptivity.association import satisfaction_rate as satisfaction_rate
+    from howsure.topics.adaptivity.association import t_ss as t_ss
+    from howsure.topics.adaptivity.coverage import escv as escv
+    from howsure.topics.adaptivity.coverage import rank_cv as rank_cv
+    from howsure.topics.adaptivity.coverage import set_deficit as set_deficit
+    from howsure.topics.adaptivity.coverage import set_excess as set_excess
+    from howsure.topics.adaptivity.coverage import sscv as sscv
+    from howsure.topics.adaptivity.coverage import t_cv as t_cv
     from howsure.topics.association import binned_r2 as binned_r2
     from howsure.topics.association import kendall_tau as kendall_tau
     from howsure.topics.association import spearman as spearman
@@ -41,77 +42,49 @@ if TYPE_CHECKING:
     )
     from howsure.topics.backtests import christoffersen_test as christoffersen_test
     from howsure.topics.backtests import kupiec_test as kupiec_test
-    from howsure.topics.baseline import naive_quantiles as naive_quantiles
-    from howsure.topics.calibration import calibration_curve as calibration_curve
-    from howsure.topics.calibration import (
-        calibration_curve_quantiles as calibration_curve_quantiles,
-    )
-    from howsure.topics.calibration import calibration_error as calibration_error
-    from howsure.topics.calibration import (
-        calibration_error_quantiles as calibration_error_quantiles,
-    )
-    from howsure.topics.calibration import miscalibration_area as miscalibration_area
-    from howsure.topics.characteristic import auucc as auucc
-    from howsure.topics.characteristic import characteristic_curve as characteristic_curve
-    from howsure.topics.conditional import (
+    from howsure.topics.calibration.curve import calibration_curve as calibration_curve
+    from howsure.topics.calibration.curve import calibration_error as calibration_error
+    from howsure.topics.calibration.curve import miscalibration_area as miscalibration_area
+    from howsure.topics.characteristic.curve import auucc as auucc
+    from howsure.topics.characteristic.curve import characteristic_curve as characteristic_curve
+    from howsure.topics.conditional.dependence import coverage_gap as coverage_gap
+    from howsure.topics.conditional.dependence import hsic as hsic
+    from howsure.topics.conditional.dependence import width_correlation as width_correlation
+    from howsure.topics.conditional.ert import (
         conditional_validity_index as conditional_validity_index,
     )
-    from howsure.topics.conditional import coverage_gap as coverage_gap
-    from howsure.topics.conditional import ert as ert
-    from howsure.topics.conditional import hsic as hsic
-    from howsure.topics.conditional import local_pit as local_pit
-    from howsure.topics.conditional import regions_differ as regions_differ
-    from howsure.topics.conditional import width_correlation as width_correlation
-    from howsure.topics.conditional import worst_region as worst_region
-    from howsure.topics.conditional import worst_slab as worst_slab
-    from howsure.topics.congruence import mcmd as mcmd
-    from howsure.topics.congruence import rejection_curve as rejection_curve
-    from howsure.topics.congruence import skce as skce
+    from howsure.topics.conditional.ert import ert as ert
+    from howsure.topics.conditional.local_pit import local_pit as local_pit
+    from howsure.topics.conditional.slab import regions_differ as regions_differ
+    from howsure.topics.conditional.slab import worst_region as worst_region
+    from howsure.topics.conditional.slab import worst_slab as worst_slab
+    from howsure.topics.congruence.skce import skce as skce
     from howsure.topics.coverage import covered as covered
     from howsure.topics.coverage import deficit as deficit
     from howsure.topics.coverage import empirical_coverage as empirical_coverage
     from howsure.topics.coverage import excess as excess
     from howsure.topics.coverage import mean_width as mean_width
-    from howsure.topics.coverage import median_width as median_width
-    from howsure.topics.coverage import missed_above as missed_above
-    from howsure.topics.coverage import missed_below as missed_below
     from howsure.topics.coverage import normalised_width as normalised_width
-    from howsure.topics.coverage import width as width
-    from howsure.topics.crps import crps_quantiles as crps_quantiles
-    from howsure.topics.crps import crps_samples as crps_samples
-    from howsure.topics.crps_closed import crps_gamma as crps_gamma
-    from howsure.topics.crps_closed import crps_laplace as crps_laplace
-    from howsure.topics.crps_closed import crps_logistic as crps_logistic
-    from howsure.topics.crps_closed import crps_lognormal as crps_lognormal
-    from howsure.topics.crps_closed import crps_negative_binomial as crps_negative_binomial
-    from howsure.topics.crps_closed import crps_normal as crps_normal
-    from howsure.topics.crps_closed import crps_poisson as crps_poisson
-    from howsure.topics.crps_closed import crps_t as crps_t
-    from howsure.topics.decomposition import elementary_means as elementary_means
-    from howsure.topics.decomposition import elementary_quantiles as elementary_quantiles
-    from howsure.topics.decomposition import mean_decomposition as mean_decomposition
-    from howsure.topics.decomposition import quantile_decomposition as quantile_decomposition
+    from howsure.topics.crps import crps as crps
+    from howsure.topics.decomposition.parts import mean_decomposition as mean_decomposition
+    from howsure.topics.decomposition.parts import quantile_decomposition as quantile_decomposition
     from howsure.topics.dispersion import ence as ence
     from howsure.topics.dispersion import relative_calibration_error as relative_calibration_error
     from howsure.topics.dispersion import sharpness as sharpness
     from howsure.topics.dispersion import squared_z as squared_z
     from howsure.topics.dispersion import variance_ratio as variance_ratio
-    from howsure.topics.many_series import relative_skill as relative_skill
     from howsure.topics.pit import pit_histogram as pit_histogram
     from howsure.topics.pit import randomised_pit as randomised_pit
-    from howsure.topics.point import absolute_error as absolute_error
-    from howsure.topics.point import error as error
     from howsure.topics.point import r_squared as r_squared
     from howsure.topics.point import root_mean_squared_error as root_mean_squared_error
     from howsure.topics.scores import interval_score as interval_score
+    from howsure.topics.scores import log_score as log_score
     from howsure.topics.scores import mean_pinball as mean_pinball
     from howsure.topics.scores import pinball_loss as pinball_loss
     from howsure.topics.scores import weighted_interval_score as weighted_interval_score
     from howsure.topics.selective import aurc as aurc
     from howsure.topics.selective import excess_aurc as excess_aurc
-    from howsure.topics.selective import risk_at as risk_at
     from howsure.topics.skill import climatology_crps as climatology_crps
-    from howsure.topics.skill import climatology_pinball as climatology_pinball
     from howsure.topics.skill import pairing_gain as pairing_gain
     from howsure.topics.skill import skill_score as skill_score
     from howsure.topics.tail_calibration import beyond as beyond
@@ -119,43 +92,32 @@ if TYPE_CHECKING:
     from howsure.topics.tail_calibration import tail_occurrence as tail_occurrence
     from howsure.topics.tail_calibration import tail_severity as tail_severity
     from howsure.topics.tails import qwcrps as qwcrps
-    from howsure.topics.tails import qwcrps_quantiles as qwcrps_quantiles
-    from howsure.topics.tails import qwcrps_samples as qwcrps_samples
     from howsure.topics.tails import twcrps as twcrps
-    from howsure.topics.tails import twcrps_normal as twcrps_normal
-    from howsure.topics.tails import twcrps_quantiles as twcrps_quantiles
-    from howsure.topics.tails import twcrps_samples as twcrps_samples
 
 _HOMES = {
-    "adaptivity": "ease escv "
-    "label_rank rank_cv rank_ss satisfaction_rate set_deficit set_excess sscv "
-    "t_cv t_ss",
-    "association": "binned_r2 kendall_tau spearman",
-    "backtests": "christoffersen_test christoffersen_coverage_test kupiec_test",
-    "calibration": "calibration_curve calibration_curve_quantiles calibration_error "
-    "calibration_error_quantiles miscalibration_area",
-    "characteristic": "auucc characteristic_curve",
-    "conditional": "conditional_validity_index coverage_gap ert hsic local_pit "
-    "regions_differ width_correlation worst_region worst_slab",
-    "congruence": "mcmd rejection_curve skce",
-    "coverage": "covered deficit empirical_coverage excess mean_width median_width missed_above "
-    "missed_below normalised_width width",
-    "crps": "crps_quantiles crps_samples",
-    "crps_closed": "crps_gamma crps_laplace crps_logistic crps_lognormal crps_negative_binomial "
-    "crps_normal crps_poisson crps_t",
-    "decomposition": "elementary_means elementary_quantiles mean_decomposition "
-    "quantile_decomposition",
-    "dispersion": "ence relative_calibration_error sharpness squared_z variance_ratio",
-    "many_series": "relative_skill",
-    "pit": "pit_histogram randomised_pit",
-    "point": "absolute_error error r_squared root_mean_squared_error",
-    "scores": "interval_score mean_pinball pinball_loss weighted_interval_score",
-    "selective": "aurc excess_aurc risk_at",
-    "baseline": "naive_quantiles",
-    "skill": "climatology_crps climatology_pinball pairing_gain skill_score",
-    "tail_calibration": "beyond tail_miscalibration tail_occurrence tail_severity",
-    "tails": "qwcrps qwcrps_quantiles qwcrps_samples "
-    "twcrps twcrps_normal twcrps_quantiles twcrps_samples",
+    "stats.ease": "ease",
+    "topics.adaptivity.association": "rank_ss satisfaction_rate t_ss",
+    "topics.adaptivity.coverage": "escv rank_cv set_deficit set_excess sscv t_cv",
+    "topics.association": "binned_r2 kendall_tau spearman",
+    "topics.backtests": "christoffersen_coverage_test christoffersen_test kupiec_test",
+    "topics.calibration.curve": "calibration_curve calibration_error miscalibration_area",
+    "topics.characteristic.curve": "auucc characteristic_curve",
+    "topics.conditional.dependence": "coverage_gap hsic width_correlation",
+    "topics.conditional.ert": "conditional_validity_index ert",
+    "topics.conditional.local_pit": "local_pit",
+    "topics.conditional.slab": "regions_differ worst_region worst_slab",
+    "topics.congruence.skce": "skce",
+    "topics.coverage": "covered deficit empirical_coverage excess mean_width normalised_width",
+    "topics.crps": "crps",
+    "topics.decomposition.parts": "mean_decomposition quantile_decomposition",
+    "topics.dispersion": "ence relative_calibration_error sharpness squared_z variance_ratio",
+    "topics.pit": "pit_histogram randomised_pit",
+    "topics.point": "r_squared root_mean_squared_error",
+    "topics.scores": "interval_score log_score mean_pinball pinball_loss weighted_interval_score",
+    "topics.selective": "aurc excess_aurc",
+    "topics.skill": "climatology_crps pairing_gain skill_score",
+    "topics.tail_calibration": "beyond tail_miscalibration tail_occurrence tail_severity",
+    "topics.tails": "qwcrps twcrps",
 }
 
-__getattr__, __dir__, __all__ = exporting(__name__, _HOMES, base="howsure.topics")
+__getattr__, __dir__, __all__ = exporting(__name__, _HOMES, base="howsure")

@@ -25,7 +25,8 @@ class Distribution(Prediction):
     Parameters
     ----------
     law : Law or str
-        The family, or its name: one of `howsure.predictions.CountFamily`, or of ``scipy.stats``.
+        The family, or its name: one of `howsure.predictions.counts.CountFamily`, or of
+        ``scipy.stats``.
     parameters : mapping of str to float or array-like of shape (n,)
         The family's parameters; ``loc`` and ``scale`` default to 0 and 1.
     n : int, optional

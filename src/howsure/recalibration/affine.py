@@ -9,7 +9,8 @@ from typing import ClassVar, Final, NoReturn, Self, final
 
 import numpy as np
 
-from howsure.conformal import DELTA, RankRule, TooFew
+from howsure.conformal.ranks import DELTA, RankRule
+from howsure.conformal.thresholds import TooFew
 from howsure.core.arrays import FloatArray
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError, UnanswerableError

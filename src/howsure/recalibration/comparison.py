@@ -8,7 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from howsure.conformal import DELTA, RankRule, TooFew
+from howsure.conformal.ranks import DELTA, RankRule
+from howsure.conformal.thresholds import TooFew
 from howsure.core.arrays import AnyArray
 from howsure.core.classes import frozen
 from howsure.core.convert import checked_coverages

@@ -7,24 +7,10 @@ from typing import Final, final
 
 import numpy as np
 
-from howsure.conformal import (
-    DELTA,
-    Band,
-    LowerEnd,
-    Offset,
-    RankRule,
-    Scaled,
-    Score,
-    Threshold,
-    TooFew,
-    UpperEnd,
-    calibrate,
-    coverage_range,
-    order_statistics,
-    raise_too_large,
-    rows_needed,
-    uncrossed,
-)
+from howsure.conformal import Band, Offset, Scaled, Score, Threshold, calibrate, rows_needed
+from howsure.conformal.ranks import DELTA, RankRule, coverage_range, order_statistics
+from howsure.conformal.scores import LowerEnd, UpperEnd, uncrossed
+from howsure.conformal.thresholds import TooFew, raise_too_large
 from howsure.core import formats
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.classes import frozen

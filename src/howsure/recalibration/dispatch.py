@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Any, Final, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.conformal import DELTA, RankRule, TooFew
+from howsure.conformal.ranks import DELTA, RankRule
+from howsure.conformal.thresholds import TooFew
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.records import ResultTable
-from howsure.predictions import (
-    Distribution,
-    EvalSet,
-    Intervals,
-    LabelSets,
-    NormalLaw,
-    Prediction,
-)
+from howsure.core.registry import check_known, unknown
+from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Prediction
+from howsure.predictions.laws import NormalLaw
 from howsure.recalibration import (
     affine,
     conformal,
@@ -35,7 +31,13 @@ from howsure.recalibration import (
     shape,
     variance,
 )
-from howsure.recalibration.base import POINT, Recalibrator, kinds_of, prediction_of
+from howsure.recalibration.base import (
+    POINT,
+    RecalibrationMethod,
+    Recalibrator,
+    kinds_of,
+    prediction_of,
+)
 from howsure.recalibration.group import has_ease
 from howsure.recalibration.info import KINDS, MethodInfo, RecalibrationOptions
 from howsure.recalibration.levels import DEFAULT_LEVELS
@@ -150,13 +152,12 @@ def recalibrate(
         - A point forecast: ``split`` (default; alias ``cp``), ``asymmetric``, ``shift``,
           ``multiply``.
         - Label sets: ``lac`` (default), ``aps``, ``raps``, ``saps``, ``o_lac``, ``o_saps``,
-          ``temperature``, see `ProbabilitySets`.
+          ``temperature``.
 
         With a coverage, ``cqr``, ``asymmetric``, ``ucc`` and ``cp`` make intervals of the first
         two kinds, and of distributions and samples ``cp_a``, ``pac``, ``o_cpa`` and ``o_pac``
-        too: see `DerivedIntervals` and `ByEase`. ``group``, ``inputs`` (of no point forecast) and
-        ``recent`` look at what lies beside the predictions, see `ByGroup`, `ByInputs` and
-        `Recent`.
+        too. ``group`` reads groups, ``inputs`` (of no point forecast) the features, and ``recent``
+        the time of rows.
     coverage : float, optional
         Nominal coverage to reach, for intervals (each its own by default), and where intervals
         are made of something else (where it is needed).
@@ -380,6 +381,55 @@ def methods_of(kind: str) -> dict[str, MethodInfo]:
     suiting = [info for info in _LISTED if kind in info.kinds]
     suiting.sort(key=lambda info: kind not in info.leads)
     return {info.name: info for info in suiting}
+
+
+def method(name: str, kind: str | None = None, **options: Any) -> RecalibrationMethod:
+    """A way to recalibrate by its name, not fitted yet.
+
+    Parameters
+    ----------
+    name : str
+        A name of `METHODS`, such as ``shape``; `recalibrate` lists them by kind of prediction.
+    kind : {"intervals", "point", "distributions", "quantiles", "samples", "label sets"}, optional
+        The kind of prediction that it is for; by default the first that `METHODS` has for the name.
+    **options
+        ``coverage``, ``too_few``, ``rank``, ``delta``, ``levels``, ``by``, ``since``, ``bins``,
+        ``penalty`` and ``seed``, as in `recalibrate`; ``coverages`` are several, for intervals made
+        of another kind. Each method reads those that concern it.
+
+    Returns
+    -------
+    RecalibrationMethod
+        Its ``fit`` takes held-out rows and returns a `Recalibrator`.
+
+    Raises
+    ------
+    InputError
+        If the name or an option is unknown, if the method is not for the kind, or if an option
+        leaves its domain.
+
+    Examples
+    --------
+    >>> method("shape", levels=(0.1, 0.5, 0.9))
+    Shape(belief='distributions', levels=(0.1, 0.5, 0.9))
+    >>> rows = EvalSet.checked(np.linspace(-1, 1, 99), Distribution.normal([0.0] * 99, [1.0] * 99))
+    >>> method("scale").fit(rows).parameters[0].value < 1.0
+    True
+    """
+    check_known(name, METHODS, "name")
+    info = METHODS[name]
+    kind = kind or (*info.leads, *info.kinds)[0]
+    suiting = method_of(kind, name)
+    if suiting is None:
+        raise InputError(unknown(kind, [k for k in KINDS if method_of(k, name)], "kind"))
+    for option in options:
+        check_known(option, _OPTIONS, "option")
+    if isinstance(options.get("by"), str):
+        options["by"] = (options["by"],)
+    return suiting.make(kind, RecalibrationOptions(**options))
+
+
+_OPTIONS: Final = tuple(field.name for field in fields(RecalibrationOptions))
 
 
 def method_of(kind: str, name: str | None) -> MethodInfo | None:

@@ -10,7 +10,9 @@ from typing import Any, Final, Self, final
 
 import numpy as np
 
-from howsure.conformal import DELTA, RankRule, TooFew, rows_needed
+from howsure.conformal import rows_needed
+from howsure.conformal.ranks import DELTA, RankRule
+from howsure.conformal.thresholds import TooFew
 from howsure.core import formats
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.classes import frozen

@@ -7,7 +7,8 @@ from typing import Any, Final, Literal, final
 
 import numpy.typing as npt
 
-from howsure.conformal import DELTA, RankRule, TooFew
+from howsure.conformal.ranks import DELTA, RankRule
+from howsure.conformal.thresholds import TooFew
 from howsure.core.classes import frozen
 from howsure.predictions import Distribution, Intervals, LabelSets, Quantiles, Samples
 from howsure.recalibration.base import POINT, FittedParameter, RecalibrationMethod, Recalibrator

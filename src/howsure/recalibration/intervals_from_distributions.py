@@ -9,7 +9,8 @@ from typing import Final, final
 
 import numpy as np
 
-from howsure.conformal import DELTA, RankRule, TooFew
+from howsure.conformal.ranks import DELTA, RankRule
+from howsure.conformal.thresholds import TooFew
 from howsure.core.classes import frozen
 from howsure.core.convert import checked_coverages
 from howsure.core.errors import InputError, UnanswerableError

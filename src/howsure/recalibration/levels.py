@@ -10,13 +10,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from howsure.conformal import (
-    TooFew,
-    check_few,
-    coverage_range,
-    level_ranks,
-    raise_until_kept,
-)
+from howsure.conformal.ranks import coverage_range, level_ranks
+from howsure.conformal.thresholds import TooFew, check_few, raise_until_kept
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, check_levels
 from howsure.core.classes import frozen
 from howsure.core.convert import checked

@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar, final
 
 import numpy as np
 
-from howsure.conformal import raise_too_large
+from howsure.conformal.thresholds import raise_too_large
 from howsure.core.arrays import BoolArray, FloatArray
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError

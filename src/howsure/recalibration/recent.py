@@ -10,7 +10,8 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.conformal import DELTA, RankRule, TooFew
+from howsure.conformal.ranks import DELTA, RankRule
+from howsure.conformal.thresholds import TooFew
 from howsure.core.arrays import AnyArray, FloatArray, shortened
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
@@ -45,18 +46,6 @@ _FIRST_YEAR = np.datetime64("1000", "us")  # a bare number is no date
 
 def since_rows(evalset: EvalSet, since: Any) -> EvalSet:
     """The rows from a time on.
-
-    Parameters
-    ----------
-    evalset : EvalSet
-        Rows with times: numbers, dates, or dates as ISO text.
-    since : number, date or str
-        The first time that is kept.
-
-    Raises
-    ------
-    InputError
-        If the rows have no times, the two cannot be compared, or no row is so late.
 
     Examples
     --------

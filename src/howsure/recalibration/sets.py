@@ -9,15 +9,7 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from howsure.conformal import (
-    DELTA,
-    RankRule,
-    TooFew,
-    check_few,
-    conformal_rank,
-    coverage_range,
-    rows_needed,
-)
+from howsure.conformal import conformal_rank, rows_needed
 from howsure.conformal.adapting import Binned
 from howsure.conformal.labels import (
     APS,
@@ -31,6 +23,8 @@ from howsure.conformal.labels import (
     tempered,
 )
 from howsure.conformal.labels.tuning import BINS, TunedChoice
+from howsure.conformal.ranks import DELTA, RankRule, coverage_range
+from howsure.conformal.thresholds import TooFew, check_few
 from howsure.core import formats
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.classes import frozen

@@ -7,7 +7,8 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.conformal import TooFew, order_statistics, raise_too_large
+from howsure.conformal.ranks import order_statistics
+from howsure.conformal.thresholds import TooFew, raise_too_large
 from howsure.core.arrays import FloatArray, IntArray, check_levels
 from howsure.core.classes import frozen
 from howsure.predictions import Distribution, EvalSet, Prediction, Quantiles, Samples

@@ -46,9 +46,9 @@ from howsure.streaming.from_totals import FromTotals
 from howsure.streaming.totals import SufficientStatistics
 from howsure.topics.baseline import with_baselines
 from howsure.topics.skill import skill_measure
-from howsure.verdict import TOLERANCE, Finding, examine
+from howsure.verdict import TOLERANCE, Finding
 from howsure.verdict.dependence import Known, follow
-from howsure.verdict.family import check_judging
+from howsure.verdict.family import check_judging, examine
 from howsure.verdict.findings import questions
 
 if TYPE_CHECKING:

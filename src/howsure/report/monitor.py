@@ -36,7 +36,6 @@ from howsure.stats.neighbours import (
     more_outside,
     share_outside,
 )
-from howsure.topics.congruence import CongruenceReference, NullReference
 from howsure.topics.congruence.examples import (
     LOSSES,
     losses_of,
@@ -44,7 +43,8 @@ from howsure.topics.congruence.examples import (
     rejection_curves,
 )
 from howsure.topics.congruence.laws import LAWS
-from howsure.topics.congruence.null import NearErrors
+from howsure.topics.congruence.null import NearErrors, NullReference
+from howsure.topics.congruence.reference import CongruenceReference
 from howsure.topics.congruence.view import (
     CongruenceOptions,
     Mode,

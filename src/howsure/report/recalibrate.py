@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, final, overload
 import numpy as np
 import numpy.typing as npt
 
-from howsure.conformal import DELTA, RankRule, TooFew
+from howsure.conformal.ranks import DELTA, RankRule
+from howsure.conformal.thresholds import TooFew
 from howsure.core.arrays import AnyArray
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError, within
@@ -30,17 +31,12 @@ from howsure.inputs.sources import BATCH_ROWS, HUGE_ROWS, is_huge, sources
 from howsure.inputs.values import typed
 from howsure.predictions import EvalSet, Intervals, LabelSets
 from howsure.predictions.columns import prediction_columns, to_columns
-from howsure.recalibration import (
-    DEFAULT_LEVELS,
-    FittedParameter,
-    FittedRecalibration,
-    Recalibrated,
-    Recalibrator,
-    since_rows,
-)
+from howsure.recalibration import FittedParameter, FittedRecalibration, Recalibrated, Recalibrator
 from howsure.recalibration import recalibrate as fitted_and_applied
 from howsure.recalibration.dispatch import BEST, METHODS, method_names, methods_of, suited
 from howsure.recalibration.group import ease_column
+from howsure.recalibration.levels import DEFAULT_LEVELS
+from howsure.recalibration.recent import since_rows
 from howsure.recalibration.serialization import TaughtScale
 from howsure.recalibration.sets import NO_PROBABILITIES, TEMPERATURE
 from howsure.report.coercion import columns_of

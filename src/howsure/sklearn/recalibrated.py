@@ -26,10 +26,10 @@ from howsure.core.registry import check_known
 from howsure.inputs.given import PredictionInput
 from howsure.predictions import EvalSet, Intervals, Prediction, Quantiles
 from howsure.predictions.base import wanted_levels
-from howsure.recalibration import METHODS, RecalibrationOptions, Recalibrator, methods_of
+from howsure.recalibration import METHODS, Recalibrator, methods_of
 from howsure.recalibration.base import POINT, Pieces, kinds_of
 from howsure.recalibration.dispatch import BEST, applied, method_of
-from howsure.recalibration.info import MethodInfo
+from howsure.recalibration.info import MethodInfo, RecalibrationOptions
 from howsure.recalibration.levels import levels_with
 from howsure.report.model import asked
 from howsure.verdict import try_recalibrations

@@ -182,24 +182,6 @@ def largest_violation(
 ) -> float:
     """Largest violation of coverage over cells: the number alone, for experiments of many trials.
 
-    Parameters
-    ----------
-    cells : Cells
-        Cells of the rows.
-    covered : ndarray of float, shape (n,)
-        Whether each row was covered: 0 or 1.
-    counts : ndarray of float, shape (n,)
-        How often each row counts.
-    coverage : float
-        Nominal coverage 1−α.
-    two_sided : bool
-        Whether over-coverage counts too.
-
-    Returns
-    -------
-    float
-        NaN where no cell has rows.
-
     Examples
     --------
     >>> cells = EaseCells([0.1, 0.2, 0.3, 0.4], 2)

@@ -105,29 +105,6 @@ def find_changes(
 ) -> list[Change | None]:
     """The clearest change of each of several series, and one test for all.
 
-    Parameters
-    ----------
-    values : array-like of shape (s, n)
-        The series.
-    times : ndarray of int, shape (n,)
-        Rank of each row's time; rows of one time stay together.
-    mass : ndarray of float, shape (n,), optional
-        How much each row counts in a mean.
-    noise : ndarray of float, shape (n,), optional
-        What each row adds to the variance of a sum: its number of copies, or the square of its
-        weight. As `mass` if omitted.
-    confidence : float
-        Of intervals.
-    seed : int
-        Fixes the permutations.
-
-    Returns
-    -------
-    list of Change or None
-        None of a series that is constant.
-
-    Notes
-    -----
     Rows make up to 100 consecutive batches. With C_k the sum of the first k batches less what the
     mean of all leads one to expect, the statistic is max_k |C_k| / sd(C_k) over splits that leave
     15 % of the rows on each side, in units of the long-run standard deviation of what a step at

@@ -210,23 +210,6 @@ def _next_marked(marked: BoolArray) -> IntArray:
 def label_rank(scores: npt.ArrayLike, y: npt.ArrayLike) -> FloatArray:
     """Rank of the true label among the classes, by falling score.
 
-    Parameters
-    ----------
-    scores : array-like of shape (n, classes)
-        Probabilities, or any score that is higher for likelier classes.
-    y : array-like of shape (n,)
-        The true class, a whole number from 0.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-        From 1; labels that tie share the mean of their ranks.
-
-    Raises
-    ------
-    InputError
-        If a score is not finite, or y is no class.
-
     Examples
     --------
     >>> label_rank([[0.5, 0.3, 0.2], [0.2, 0.4, 0.4]], [1, 2])

@@ -104,26 +104,6 @@ def ease(
 def surrogate_ease(probabilities: npt.ArrayLike, *, sd: float = 1.0, seed: int = 0) -> FloatArray:
     """Ease from class probabilities alone, by noise on their logarithms; where inputs are lost.
 
-    Parameters
-    ----------
-    probabilities : array-like of shape (n, classes)
-        Rows that sum to one; zeros are legal.
-    sd : float
-        Standard deviation of the noise on each log-probability.
-    seed : int
-        As in `ease`.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-        In [0, 1]. It tells no more than the probabilities do, unlike ease of inputs, and is to be
-        named as a surrogate wherever it is used.
-
-    Raises
-    ------
-    InputError
-        If a probability is negative or not finite.
-
     Examples
     --------
     >>> sure, unsure = surrogate_ease([[0.98, 0.01, 0.01], [0.4, 0.3, 0.3]])

@@ -528,28 +528,6 @@ def joint_level(
 ) -> float:
     """Confidence of each interval, for those of the means of all groups to hold together.
 
-    Parameters
-    ----------
-    influence : ndarray of float, shape (n,)
-        Of each row on the mean of its own group.
-    groups : ndarray of int, shape (n,)
-        The group of each row.
-    size : int
-        Groups.
-    weights, units
-        As of `howsure.stats.estimate.spread_of`.
-    confidence : float
-        Of all together.
-    seed : int
-        Fixes the draws.
-
-    Returns
-    -------
-    float
-        Between the confidence and its root by the number of groups, which independent means need.
-
-    Notes
-    -----
     Rows of different groups are independent unless they share a unit. Else the largest of the
     absolute standardised means is drawn from a normal law of their correlations: of sums over
     clusters, or, of times that follow each other, of the lowest cosine ordinates of what each time
@@ -630,23 +608,6 @@ def spells_of(
 ) -> Spells:
     """Tests whose units are spells, with one variance for those of all groups.
 
-    Parameters
-    ----------
-    values, mass : ndarray of float, shape (n,)
-        What is averaged, and how much each row counts.
-    times, codes : ndarray of int, shape (n,)
-        Numbers of the times, and of the group of each row.
-    size : int
-        Groups.
-    least : float
-        Variance of a row's value that is known; a smaller one of spells is luck.
-
-    Returns
-    -------
-    Spells
-
-    Notes
-    -----
     With M_s the mass of spell s and d_s its mean less that of its group, the variance of a mean
     over mass M is Σ M_s d_s² / (S − k) / M, at least `least` / M, with S − k degrees of freedom.
     Where no group ever returns, spells tell no more than the rows do. A group of at least three

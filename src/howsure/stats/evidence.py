@@ -69,25 +69,6 @@ def evidence(
 ) -> FloatArray:
     """Log capital after each day against a mean of 0, of which `sums` of `counts` rows are known.
 
-    Parameters
-    ----------
-    sums, counts : ndarray of float, shape (..., k)
-        Of the rows of each day, in order; several streams at once.
-    bounds : Bounds
-        Of one row.
-    worth : float, or ndarray of float, shape (...)
-        How many rows that depend count as one, at least 1: exact for copies, an approximation
-        for other dependence.
-    days : ndarray of int, shape (k,), optional
-        The number of each day; one after the other if omitted.
-    slack : float, or ndarray of float, shape (..., k)
-        How far the mean of a day may be off beyond the tolerance.
-
-    Returns
-    -------
-    ndarray of float, shape (..., k)
-        log E; the promise is broken at level α where it reaches −log α.
-
     Examples
     --------
     >>> kept = Bounds(variance=0.09, lowest=-0.9, highest=0.1)
@@ -158,24 +139,6 @@ def mixed_bets(logs: FloatArray, shares: FloatArray) -> FloatArray:
 def mean_bets(values: FloatArray | float, limit: float, side: Side) -> FloatArray:
     """Log growth of each bet that the mean of numbers in [0, 1] lies beyond a limit.
 
-    Parameters
-    ----------
-    values : float, or ndarray of float, shape (k,)
-        In [0, 1], each with the same mean whatever came before; rows that each is a mean of may
-        depend in any way.
-    limit : float
-        Strictly between 0 and 1.
-    side : {"below", "above"}
-        Where the mean is bet to lie.
-
-    Returns
-    -------
-    ndarray of float, shape (8,) or (8, k)
-        log(1 + λ g) with g = (limit − x) / (1 − limit) below and (x − limit) / limit above, which
-        is at least −1, and λ of `BETS`.
-
-    Notes
-    -----
     If the mean is not beyond the limit, the mean of λ g is at most 0, and `mixed_capital` of sums
     over values ever reaches 1/α with probability α at most. Source: Waudby-Smith and Ramdas 2024,
     "Estimating means of bounded random variables by betting".
@@ -236,17 +199,6 @@ def by_closed_testing(logs: FloatArray, shares: FloatArray) -> FloatArray:
     A mean of capitals, with any shares, is a capital against all their promises at once. Promises
     are named as broken where each set that holds them is: then, with probability 1 − α, none of
     those that are kept is ever named.
-
-    Parameters
-    ----------
-    logs : ndarray of float, shape (m,)
-        Log capitals.
-    shares : ndarray of float, shape (m,)
-        Their shares of the whole, above 0.
-
-    Returns
-    -------
-    ndarray of float, shape (m,)
 
     Examples
     --------

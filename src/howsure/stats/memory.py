@@ -199,21 +199,6 @@ def _density(freedom: FloatArray, at: FloatArray) -> FloatArray:
 def memory_of(series: FloatArray, panel: Panel | None = None, there: int | None = None) -> Memory:
     """How much a series remembers, or the sums over several of the same times.
 
-    Parameters
-    ----------
-    series : ndarray of float, shape (n,)
-        In the order of time: the number of each time, whose mean is sought.
-    panel : Panel, optional
-        What the rows of each time are, if several series make these numbers.
-    there : int, optional
-        How many of the times are there, if others are 0 as they are missing.
-
-    Returns
-    -------
-    Memory
-
-    Notes
-    -----
     Shapes: no memory; a share of the variance with autoregressive memory of l times, from .7 to
     n/2, or with fractional noise; the same times, or plus, an autoregression at any lag s ≤ n/4 (s
     from the data, with prior 1/s). The scale of each is integrated out over all ordinates. No shape

@@ -545,19 +545,6 @@ def sequential(
 ) -> FloatArray:
     """As many draws as a p-value takes: on while it could still reach the level.
 
-    Parameters
-    ----------
-    draw : callable
-        Gives the values of perfect models from one number of a draw up to another.
-    observed : float
-        What was seen.
-    level : float
-        At which a p-value matters.
-
-    Returns
-    -------
-    ndarray of float
-
     Examples
     --------
     >>> len(sequential(lambda start, stop: np.arange(start, stop) % 7.0, 3.0, level=0.01))

@@ -19,21 +19,6 @@ _ROOT_EPS = math.sqrt(2.0**-52)
 def root(function: Callable[[float], float], low: float, high: float, accuracy: float) -> float:
     """Where a continuous function of opposite signs at both ends is zero.
 
-    Parameters
-    ----------
-    function : callable
-        Of one number.
-    low, high : float
-        Ends.
-    accuracy : float
-        Width of the bracket that is narrow enough, above 0.
-
-    Returns
-    -------
-    float
-
-    Notes
-    -----
     Inverse quadratic interpolation where three points lie so that it can be trusted, else the
     middle. Source: Chandrupatla 1997.
 
@@ -79,21 +64,6 @@ def root(function: Callable[[float], float], low: float, high: float, accuracy: 
 def minimum(function: Callable[[float], float], low: float, high: float, accuracy: float) -> float:
     """Where a function that falls and then rises is least, strictly between two ends.
 
-    Parameters
-    ----------
-    function : callable
-        Of one number.
-    low, high : float
-        Ends.
-    accuracy : float
-        Absolute, above 0; beside it some 1e-8 of the place are lost to rounding.
-
-    Returns
-    -------
-    float
-
-    Notes
-    -----
     Steps of a parabola through the three best points as long as they shrink, else golden sections.
     Source: Brent 1973, chapter 5.
 

@@ -197,25 +197,6 @@ def width_bins(
 ) -> WidthBins:
     """Bin rows by width into bins of equal mass, and describe each bin.
 
-    Parameters
-    ----------
-    error : array-like of shape (n,)
-        Size of the error, |y − prediction|, in the units of y.
-    width : array-like of shape (n,)
-        Width, sd or other uncertainty; may be infinite.
-    weights : ndarray of float, shape (n,), optional
-        Multiplicities of the rows.
-    ranked : pair of Ranked, optional
-        The ranks of error and width under these weights, where they are known already.
-    bins : int
-        Number of bins, at least 1.
-
-    Returns
-    -------
-    WidthBins
-
-    Notes
-    -----
     A row of mid-distribution F (mass of narrower rows plus half its ties, over the total) falls
     into bin ⌊bins·F⌋: ties stay together and the order of rows does not matter.
 

@@ -66,33 +66,6 @@ def naive_quantiles(
     being the season; to it the quantiles of all changes y_u − y_{u−L} are added that were known h
     steps before the row (at least 30; taken again as their number grows by a tenth).
 
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        What happened.
-    time : array-like of shape (n,)
-        When: numbers, dates, or anything that can be sorted. A step is the greatest time of which
-        all differences are multiples, or one rank where there is none.
-    levels : array-like of shape (k,)
-        Levels of the quantiles, in (0, 1).
-    lead : int, or array-like of int of shape (n,)
-        By how many steps rows are predicted ahead, at least 1.
-    season : int
-        Steps of a season; 1 is persistence.
-    series : array-like of shape (n,), optional
-        Of which series each row is.
-
-    Returns
-    -------
-    ndarray of float, shape (n, k)
-        NaN where the past value is not in the table or fewer than 30 changes were known.
-
-    Raises
-    ------
-    InputError
-        If lengths differ, a lead or season is no whole number of at least 1, or two values of y
-        stand at one time of one series.
-
     Examples
     --------
     >>> walk = np.cumsum(np.tile([1.0, -1.0, 2.0, 0.0], 25))

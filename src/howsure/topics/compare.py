@@ -27,8 +27,8 @@ from howsure.engine.catalogue import catalogue, every_topic
 from howsure.engine.finding import SharedScore, Standing
 from howsure.engine.measure import Evaluation, record_of
 from howsure.engine.metric import Question
-from howsure.predictions import EvalSet, check_same_rows, content_order
-from howsure.predictions.evalset import lone, series_of
+from howsure.predictions import EvalSet, content_order
+from howsure.predictions.evalset import check_same_rows, lone, series_of
 from howsure.stats.binomial import holm
 from howsure.stats.bootstrap import bootstrap_means
 from howsure.stats.estimate import Spread, counts_as, mean_statistic, skewed_ends, spread_of

@@ -130,20 +130,6 @@ def empirical_coverage(
 def missed_below(y: npt.ArrayLike, lower: npt.ArrayLike) -> BoolArray:
     """Whether y is below its interval, 1{y_i < l_i}; best at half the nominal miss rate.
 
-    Parameters
-    ----------
-    y, lower : array-like of shape (n,)
-        What happened and the lower ends.
-
-    Returns
-    -------
-    ndarray of bool, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If a value is missing, or lengths differ.
-
     Examples
     --------
     >>> missed_below(np.array([-1.0, 1.0]), np.array([0.0, 0.0]))
@@ -156,20 +142,6 @@ def missed_below(y: npt.ArrayLike, lower: npt.ArrayLike) -> BoolArray:
 def missed_above(y: npt.ArrayLike, upper: npt.ArrayLike) -> BoolArray:
     """Whether y is above its interval, 1{y_i > u_i}; best at half the nominal miss rate.
 
-    Parameters
-    ----------
-    y, upper : array-like of shape (n,)
-        What happened and the upper ends.
-
-    Returns
-    -------
-    ndarray of bool, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If a value is missing, or lengths differ.
-
     Examples
     --------
     >>> missed_above(np.array([1.0, 5.0]), np.array([4.0, 4.0]))
@@ -181,20 +153,6 @@ def missed_above(y: npt.ArrayLike, upper: npt.ArrayLike) -> BoolArray:
 
 def width(lower: npt.ArrayLike, upper: npt.ArrayLike) -> FloatArray:
     """Width of each interval, u_i − l_i, in units of y; narrower is better at equal coverage.
-
-    Parameters
-    ----------
-    lower, upper : array-like of shape (n,)
-        Ends of the intervals.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If a value is missing, lengths differ, or ends cross.
 
     Examples
     --------
@@ -307,23 +265,6 @@ def median_width(
     lower: npt.ArrayLike, upper: npt.ArrayLike, *, weights: FloatArray | None = None
 ) -> Estimate:
     """Median width of the intervals, in units of y.
-
-    Parameters
-    ----------
-    lower, upper : array-like of shape (n,)
-        Ends of the intervals.
-    weights : ndarray of float, shape (n,), optional
-        Multiplicities of the rows.
-
-    Returns
-    -------
-    Estimate
-        The mid-median, with its influence (see `quantile_statistic`).
-
-    Raises
-    ------
-    InputError
-        If a value is missing, lengths differ, or ends cross.
 
     Examples
     --------

@@ -22,7 +22,7 @@ from howsure.core.arrays import (
     check_quantiles,
     row_blocks,
 )
-from howsure.core.errors import DegenerateError, UnanswerableError
+from howsure.core.errors import DegenerateError, InputError, UnanswerableError
 from howsure.core.records import Direction
 from howsure.engine.metric import (
     BY_UNIT,
@@ -36,16 +36,11 @@ from howsure.engine.metric import (
     row_mean,
 )
 from howsure.engine.view import View
-from howsure.predictions import (
-    CountFamily,
-    CountLaw,
-    Distribution,
-    Prediction,
-    Samples,
-)
+from howsure.predictions import Distribution, Prediction, Quantiles, Samples
+from howsure.predictions.counts import CountFamily, CountLaw
 from howsure.topics.crps_closed import crps_between, crps_closed, crps_support
 from howsure.topics.crps_numeric import crps_lattice, crps_numeric
-from howsure.topics.scores import overflow_as_inf, weighted_pinball
+from howsure.topics.scores import kind_of, overflow_as_inf, weighted_pinball
 
 # Counts in a law up to which they are summed one by one; wider laws are summed by quadrature,
 # which is right to 10⁻⁷. It decides time.
@@ -54,22 +49,22 @@ MAX_COUNTS_SUMMED = 4096
 COUNTS_AT_ONCE = 1 << 18
 
 
-def crps_quantiles(y: npt.ArrayLike, quantiles: npt.ArrayLike, levels: npt.ArrayLike) -> FloatArray:
-    """CRPS of each row from its quantiles alone, truncated at the outermost levels.
+def crps(y: npt.ArrayLike, prediction: Prediction, *, fair: bool = True) -> FloatArray:
+    """CRPS (continuous ranked probability score) of each row's prediction.
 
-    2 ∫ pinball_τ(y, q_τ) dτ from the first to the last level, by the trapezoid over the given
-    levels. What lies beyond the outermost levels is unknown and left out, so values over other
-    levels are not comparable. Lower is better, at least
-    0, in the units of y.
+    ∫ (F(t) − 1{y ≤ t})² dt, with F the predicted cumulative distribution function. Lower is better,
+    at least 0 but for fair scores of samples, in the units of y.
 
     Parameters
     ----------
     y : array-like of shape (n,)
         What happened.
-    quantiles : array-like of shape (n, k)
-        Predicted quantiles, one column per level, k ≥ 2.
-    levels : array-like of shape (k,)
-        Their levels, rising, in (0, 1).
+    prediction : Prediction
+        A `Distribution`, `Samples` or `Quantiles` of n rows. An array would not say which it is:
+        draws of shape (n, m) are given as ``Samples(draws)``.
+    fair : bool
+        Of samples, whether to judge the distribution behind them, which needs at least two a row,
+        rather than their own step function.
 
     Returns
     -------
@@ -78,18 +73,71 @@ def crps_quantiles(y: npt.ArrayLike, quantiles: npt.ArrayLike, levels: npt.Array
     Raises
     ------
     InputError
-        If an argument leaves its domain, shapes differ, or there are fewer than two levels.
+        If lengths differ, a y is missing, or the prediction is of another kind.
+    DegenerateError
+        If a fair score is asked of one sample, or there is one quantile only.
 
     Notes
     -----
-    Laio and Tamea (2007), Verification tools for probabilistic forecasts of continuous
-    hydrological variables, Hydrology and Earth System Sciences 11.
+    Gneiting and Raftery (2007), Strictly proper scoring rules, prediction, and estimation,
+    Journal of the American Statistical Association 102, section 4.2.
+
+    Distributions: by closed form for the normal, logistic, Laplace, t, lognormal, gamma,
+    exponential, Poisson and negative binomial families, by sums for other counts, else integrated,
+    to about 1e-7 of the score.
+
+    Samples s_1, …, s_m: mean_j |s_j − y| − Σ_{j,k} |s_j − s_k| / (2m²), or with 2m(m − 1) in place
+    of 2m² where ``fair``: then its expectation is the CRPS of the distribution behind the draws,
+    whatever m is (Ferro 2014, Quarterly Journal of the Royal Meteorological Society 140). In a
+    report the measure ``crps_fair`` is the fair score, ``crps`` the other.
+
+    Quantiles: 2 ∫ pinball_τ(y, q_τ) dτ by the trapezoid over the given levels. What lies beyond the
+    outermost levels is left out, so values over other levels are not comparable (Laio and Tamea
+    2007, Hydrology and Earth System Sciences 11).
 
     Examples
     --------
-    >>> crps_quantiles([0.0], [[-1.0, 0.0, 1.0]], [0.25, 0.5, 0.75])
+    >>> from howsure import Distribution, Quantiles, Samples
+    >>> crps([0.0], Distribution.normal([0.0], [1.0])).round(4)
+    array([0.2337])
+    >>> crps([0.0], Samples([[-1.0, 1.0]])), crps([0.0], Samples([[-1.0, 1.0]]), fair=False)
+    (array([0.]), array([0.5]))
+    >>> crps([0.0], Quantiles([0.25, 0.5, 0.75], [[-1.0, 0.0, 1.0]]))
     array([0.125])
     """
+    return crps_between_ends(y, prediction, fair=fair)
+
+
+def crps_between_ends(
+    y: npt.ArrayLike,
+    prediction: Prediction,
+    *,
+    lower: float = -math.inf,
+    upper: float = math.inf,
+    fair: bool = True,
+) -> FloatArray:
+    """CRPS of y and of a prediction which are moved between two ends: ∫ from lower to upper."""
+    prediction = check_scored(prediction)
+    truth = as_vector(y, "y", length=prediction.n)
+    if isinstance(prediction, Distribution):
+        return crps_of_law(truth, prediction, lower=lower, upper=upper)
+    moved = np.clip(truth, lower, upper)
+    if isinstance(prediction, Samples):
+        return crps_samples(moved, np.clip(prediction.sorted_samples, lower, upper), fair=fair)
+    return crps_quantiles(moved, np.clip(prediction.values, lower, upper), prediction.levels)
+
+
+def check_scored(prediction: Any) -> Distribution | Samples | Quantiles:
+    """Refuse what has no CRPS."""
+    if isinstance(prediction, Distribution | Samples | Quantiles):
+        return prediction
+    raise InputError(
+        f"prediction must be distributions, samples or quantiles, got {kind_of(prediction)}"
+    )
+
+
+def crps_quantiles(y: npt.ArrayLike, quantiles: npt.ArrayLike, levels: npt.ArrayLike) -> FloatArray:
+    """CRPS of each row from its quantiles, by the trapezoid over their levels; see `crps`."""
     truth, table, grid = check_quantiles(y, quantiles, levels)
     return weighted_pinball(truth, table, grid, trapezoid(grid))
 
@@ -103,48 +151,13 @@ def trapezoid(levels: FloatArray) -> FloatArray:
 
 
 def crps_samples(y: npt.ArrayLike, samples: npt.ArrayLike, *, fair: bool = True) -> FloatArray:
-    """CRPS of each row from samples, in O(m log m) a row.
-
-    mean_j |s_j − y| − ½ mean_{j,k} |s_j − s_k|. The mean over pairs divides by m² (the CRPS of
-    the samples' own step function), or, ``fair``, by m(m − 1): then its expectation is the CRPS of
-    the law that the samples were drawn from, whatever m is. Lower is better, in the units of y; a
-    fair score may be negative.
-
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        What happened.
-    samples : array-like of shape (n, m)
-        Draws from each row's law; at least two for a fair score.
-    fair : bool
-        Whether to judge the law behind the draws rather than the draws.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If shapes differ, a value is missing, or a fair score is asked of one sample.
-
-    Notes
-    -----
-    Gneiting and Raftery (2007), Strictly proper scoring rules, prediction, and estimation,
-    Journal of the American Statistical Association 102, eq. 21; fair version: Ferro (2014), Fair
-    scores for ensemble forecasts, Quarterly Journal of the Royal Meteorological Society 140.
-    Sorted, the sum over pairs is Σ_j 2(2j − m − 1) s_(j).
-
-    Examples
-    --------
-    >>> crps_samples([0.0], [[-1.0, 1.0]], fair=False), crps_samples([0.0], [[-1.0, 1.0]])
-    (array([0.5]), array([0.]))
-    """
+    """CRPS of each row from samples, in O(m log m) a row; see `crps`."""
     truth = as_vector(y, "y")
     table = as_matrix(samples, "samples", length=len(truth))
     size = table.shape[1]
     if fair and size < 2:
         raise DegenerateError("samples needs at least 2 columns for a fair score, got 1")
+    # sorted, the sum over pairs is Σ_j 2(2j − m − 1) s_(j)
     rank = 2.0 * np.arange(1, size + 1) - size - 1.0
     factor = rank / (size * (size - 1 if fair else size))
     scores = np.empty(len(truth))

@@ -22,21 +22,6 @@ def crps_closed(
 ) -> FloatArray | None:
     """CRPS of each row's law of ``scipy.stats``, where a closed form is known.
 
-    Parameters
-    ----------
-    family : str
-        Name in ``scipy.stats``: norm, logistic, laplace, t, lognorm, gamma, expon, poisson, nbinom.
-    y : array-like of shape (n,)
-        What happened.
-    parameters : mapping of str to ndarray of shape (n,)
-        The law's parameters by SciPy's names, ``loc`` and, if continuous, ``scale`` included.
-
-    Returns
-    -------
-    ndarray of float, shape (n,), or None
-        None where the family has no closed form here, or not for these parameters; then use
-        `howsure.topics.crps_numeric`.
-
     Examples
     --------
     >>> zero, one = np.zeros(1), np.ones(1)
@@ -72,22 +57,6 @@ def crps_between(
 
     ∫ F² from the lower threshold to y, and ∫ (1 − F)² from y to the upper one: what it is for y at
     a threshold, where most lie, and of others what the CRPS is more or less than there.
-
-    Parameters
-    ----------
-    family, parameters
-        As in `crps_closed`.
-    y : ndarray of float, shape (n,)
-        What happened, moved between the thresholds.
-    lower, upper : float
-        The thresholds, which may be infinite.
-
-    Returns
-    -------
-    ndarray of float, shape (n,), or None
-        None where `crps_closed` has none, and of counts between thresholds. Off by the last digits
-        of the distance of y and the thresholds from the law, so that areas far in its tail are lost
-        in these.
     """
     ends = [np.full(len(y), each) for each in (lower, upper) if np.isfinite(each)]
     if not ends:
@@ -197,32 +166,10 @@ def _area_of_lognormal(z: FloatArray, sigma: FloatArray) -> FloatArray:
 def crps_normal(y: npt.ArrayLike, mean: npt.ArrayLike, sd: npt.ArrayLike) -> FloatArray:
     """CRPS of each row's normal distribution.
 
-    σ [z(2Φ(z) − 1) + 2φ(z) − 1/√π] with z = (y − mean)/σ. Lower is better, at least 0, in the
-    units of y.
+    σ [z(2Φ(z) − 1) + 2φ(z) − 1/√π] with z = (y − mean)/σ.
 
-    Parameters
-    ----------
-    y, mean, sd : array-like of shape (n,)
-        What happened, and each row's mean and standard deviation (above 0).
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If an sd is not above 0, lengths differ, or a value is missing.
-
-    Notes
-    -----
     Gneiting, Raftery, Westveld and Goldman (2005), Calibrated probabilistic forecasting using
     ensemble model output statistics and minimum CRPS estimation, Monthly Weather Review 133, eq. 5.
-
-    Examples
-    --------
-    >>> crps_normal([0.0], [0.0], [1.0])
-    array([0.2337])
     """
     distance, z, scale = _check_distance(y, ("mean", mean), ("sd", sd))
     with np.errstate(over="ignore"):
@@ -234,31 +181,8 @@ def crps_normal(y: npt.ArrayLike, mean: npt.ArrayLike, sd: npt.ArrayLike) -> Flo
 def crps_logistic(y: npt.ArrayLike, location: npt.ArrayLike, scale: npt.ArrayLike) -> FloatArray:
     """CRPS of each row's logistic distribution: s [|z| + 2 log(1 + e^−|z|) − 1], z = (y − loc)/s.
 
-    Lower is better, at least 0, in the units of y.
-
-    Parameters
-    ----------
-    y, location, scale : array-like of shape (n,)
-        What happened, and each row's mean and scale s (above 0; the sd is πs/√3).
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If a scale is not above 0, lengths differ, or a value is missing.
-
-    Notes
-    -----
     Jordan, Krüger and Lerch (2019), Evaluating probabilistic forecasts with scoringRules, Journal
     of Statistical Software 90, appendix A.
-
-    Examples
-    --------
-    >>> crps_logistic([0.0], [0.0], [1.0])
-    array([0.3863])
     """
     distance, z, width = _check_distance(y, ("location", location), ("scale", scale))
     return distance + width * (2.0 * np.log1p(np.exp(-z)) - 1.0)
@@ -267,30 +191,7 @@ def crps_logistic(y: npt.ArrayLike, location: npt.ArrayLike, scale: npt.ArrayLik
 def crps_laplace(y: npt.ArrayLike, location: npt.ArrayLike, scale: npt.ArrayLike) -> FloatArray:
     """CRPS of each row's Laplace distribution: s [|z| + e^−|z| − ¾], z = (y − location)/s.
 
-    Lower is better, at least 0, in the units of y.
-
-    Parameters
-    ----------
-    y, location, scale : array-like of shape (n,)
-        What happened, and each row's mean and scale s (above 0; the sd is s√2).
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If a scale is not above 0, lengths differ, or a value is missing.
-
-    Notes
-    -----
     Jordan, Krüger and Lerch (2019), appendix A.
-
-    Examples
-    --------
-    >>> crps_laplace([0.0], [0.0], [1.0])
-    array([0.25])
     """
     distance, z, width = _check_distance(y, ("location", location), ("scale", scale))
     return distance + width * (np.exp(-z) - 0.75)
@@ -302,35 +203,9 @@ def crps_t(
     """CRPS of each row's Student t distribution.
 
     s [z(2F(z) − 1) + 2f(z)(ν + z²)/(ν − 1) − (2√ν/(ν − 1)) B(½, ν − ½)/B(½, ν/2)²] with
-    z = (y − location)/s and ν degrees of freedom. Lower is better, at least 0, in the units of y.
+    z = (y − location)/s and ν degrees of freedom.
 
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        What happened.
-    freedom : array-like of shape (n,)
-        Degrees of freedom ν, above 1.
-    location, scale : array-like of shape (n,)
-        Centre, and scale s (above 0).
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If a parameter leaves its domain, lengths differ, or a value is missing. From ν > ½ the
-        score exists and `howsure.topics.crps_numeric` gives it.
-
-    Notes
-    -----
     Jordan, Krüger and Lerch (2019), appendix A.
-
-    Examples
-    --------
-    >>> crps_t([0.0], [5.0], [0.0], [1.0])
-    array([0.2570])
     """
     distance, z, width = _check_distance(y, ("location", location), ("scale", scale))
     nu = as_vector(freedom, "freedom", length=len(z))
@@ -344,33 +219,9 @@ def crps_t(
 def crps_lognormal(y: npt.ArrayLike, mu: npt.ArrayLike, sigma: npt.ArrayLike) -> FloatArray:
     """CRPS of each row's lognormal distribution.
 
-    y(2F(y) − 1) − 2 e^{μ+σ²/2} [Φ(z − σ) − Φ(−σ/√2)] with z = (log y − μ)/σ. Lower is better, at
-    least 0, in the units of y.
+    y(2F(y) − 1) − 2 e^{μ+σ²/2} [Φ(z − σ) − Φ(−σ/√2)] with z = (log y − μ)/σ.
 
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        What happened; any sign.
-    mu, sigma : array-like of shape (n,)
-        Mean and standard deviation (above 0) of log Y.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If a sigma is not above 0, lengths differ, or a value is missing.
-
-    Notes
-    -----
     Jordan, Krüger and Lerch (2019), appendix A.
-
-    Examples
-    --------
-    >>> crps_lognormal([1.0], [0.0], [1.0])
-    array([0.2674])
     """
     truth, centre, width = _check_located(y, ("mu", mu), ("sigma", sigma))
     positive = truth > 0.0
@@ -386,33 +237,9 @@ def crps_lognormal(y: npt.ArrayLike, mu: npt.ArrayLike, sigma: npt.ArrayLike) ->
 def crps_gamma(y: npt.ArrayLike, shape: npt.ArrayLike, scale: npt.ArrayLike) -> FloatArray:
     """CRPS of each row's gamma distribution.
 
-    y(2F_k(y) − 1) − kθ(2F_{k+1}(y) − 1) − θ/B(½, k), where F_k has shape k and scale θ. Lower is
-    better, at least 0, in the units of y.
+    y(2F_k(y) − 1) − kθ(2F_{k+1}(y) − 1) − θ/B(½, k), where F_k has shape k and scale θ.
 
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        What happened; any sign.
-    shape, scale : array-like of shape (n,)
-        k and θ, both above 0; the mean is kθ.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If a parameter is not above 0, lengths differ, or a value is missing.
-
-    Notes
-    -----
     Jordan, Krüger and Lerch (2019), appendix A.
-
-    Examples
-    --------
-    >>> crps_gamma([1.0], [1.0], [1.0])
-    array([0.2358])
     """
     truth = as_vector(y, "y")
     k = as_vector(shape, "shape", length=len(truth))
@@ -464,33 +291,9 @@ _MAX_CLOSED_SIZE = 2000.0
 def crps_poisson(y: npt.ArrayLike, rate: npt.ArrayLike) -> FloatArray:
     """CRPS (ranked probability score) of each row's Poisson distribution.
 
-    y(2F(y) − 1) − λ(2F(y − 1) − 1) − λ e^{−2λ} [I₀(2λ) + I₁(2λ)]. Lower is better, at least 0,
-    in the units of y.
+    y(2F(y) − 1) − λ(2F(y − 1) − 1) − λ e^{−2λ} [I₀(2λ) + I₁(2λ)].
 
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        What happened; whole or not, any sign.
-    rate : array-like of shape (n,)
-        λ, at least 0.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If a rate is negative, lengths differ, or a value is missing.
-
-    Notes
-    -----
     Wei and Held (2014), Calibration tests for count data, TEST 23.
-
-    Examples
-    --------
-    >>> crps_poisson([1.0], [1.0])
-    array([0.2120])
     """
     truth = as_vector(y, "y")
     mean = as_vector(rate, "rate", length=len(truth))
@@ -509,37 +312,11 @@ def crps_negative_binomial(
     """CRPS of each row's negative binomial distribution: failures before the size-th success.
 
     y(2F_{n,p}(y) − 1) − μ(2F_{n+1,p}(y − 1) − 1) − E|Y − Y'|/2 with μ = n(1 − p)/p and
-    E|Y − Y'|/2 = μ/(2 − p) · ₂F₁(1 − n, ½; 2; 4(1 − p)/(2 − p)²). Lower is better, at least 0, in
-    the units of y.
+    E|Y − Y'|/2 = μ/(2 − p) · ₂F₁(1 − n, ½; 2; 4(1 − p)/(2 − p)²).
 
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        What happened; whole or not, any sign.
-    size : array-like of shape (n,)
-        Number of successes n, above 0, whole or not.
-    probability : array-like of shape (n,)
-        Probability of success p, in (0, 1].
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If a parameter leaves its domain, lengths differ, or a value is missing.
-
-    Notes
-    -----
     Wei and Held (2014), Calibration tests for count data, TEST 23, after Pfaff's transformation
     of ₂F₁, which keeps its argument inside [0, 1]. Beyond a size of 2,000, where ₂F₁ loses its
     digits, `howsure.topics.crps_numeric.crps_lattice` is used.
-
-    Examples
-    --------
-    >>> crps_negative_binomial([1.0], [2.0], [0.5])
-    array([0.4630])
     """
     truth = as_vector(y, "y")
     successes = as_vector(size, "size", length=len(truth))
@@ -576,21 +353,6 @@ def crps_support(
     E|Y − y| − ½ E|Y − Y'|, the latter as the sum over neighbours of their gap times F(1 − F).
     Lower is better, at least 0, in the units of y.
 
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        What happened.
-    values : array-like of shape (n, w)
-        Values that may happen, not falling along a row.
-    probabilities : array-like of shape (n, w)
-        Their probabilities, each row summing to one (to within 1e-6, then made exact).
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Notes
-    -----
     Gneiting and Raftery (2007), Strictly proper scoring rules, prediction, and estimation,
     Journal of the American Statistical Association 102, eq. 21.
 

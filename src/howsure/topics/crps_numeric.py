@@ -49,29 +49,6 @@ def crps_numeric(
     17-point Clenshaw–Curtis rule; a run that 17 Chebyshev terms do not describe is halved. Lower
     is better, at least 0, in the units of y.
 
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        What happened.
-    cdf : callable
-        ``cdf(values, rows)`` with values (m, k) and rows (m,) gives P(Y ≤ value) of shape (m, k),
-        where line i of the values belongs to row ``rows[i]``.
-    spread : array-like of shape (n,)
-        About the width of each law, at least 0, such as its sd or a difference of quantiles. Only
-        speed depends on it.
-    lower, upper : float
-        Ends of the integral (threshold weights); y outside counts as the nearer one.
-    powers : sequence of float
-        Coefficients of the weight w(τ) = Σ_k c_k τ^k of a level: F² and (1 − F)² become
-        ∫_0^F 2 w(τ) τ dτ and ∫_F^1 2 w(τ) (1 − τ) dτ.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-        NaN where the integral does not converge, as for t laws of ½ degree of freedom or less.
-
-    Notes
-    -----
     Matheson and Winkler (1976), Scoring rules for continuous probability distributions,
     Management Science 22; Gneiting and Raftery (2007), Strictly proper scoring rules, prediction,
     and estimation, Journal of the American Statistical Association 102, eq. 20.
@@ -113,20 +90,6 @@ def crps_lattice(
     ones by a 17-point rule that sums polynomials exactly, and halved where it does not suffice.
     Lower is better, at least 0, in the units of y.
 
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        What happened; whole or not.
-    cdf, spread, lower, upper, powers
-        As in `crps_numeric`; ``cdf`` is asked at whole numbers only.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-        NaN where the sum does not converge.
-
-    Notes
-    -----
     Epstein (1969), A scoring system for probability forecasts of ranked categories, Journal of
     Applied Meteorology 8; Czado, Gneiting and Held (2009), Predictive
     model assessment for count data, Biometrics 65.

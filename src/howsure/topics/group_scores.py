@@ -63,23 +63,7 @@ def group_scores(
     hidden: FloatArray | None = None,
     skewness: float | None = None,
 ) -> GroupScores:
-    """Student's t of each group's surplus of a signal, whose mean over all rows is 0.
-
-    Parameters
-    ----------
-    evalset : EvalSet
-        The rows.
-    divided : sequence of Grouping
-        Ways to divide them.
-    off, noise : ndarray of float, shape (n,)
-        The signal, and its variance if all is right.
-    units : ndarray of float, shape (k,), optional
-        Effective rows of each group, where rows follow each other in time.
-    hidden : ndarray of float, shape (n,), optional
-        A signal whose memory the other hides.
-    skewness : float, optional
-        Of the signal if all is right; independent rows are then judged by its three moments.
-    """
+    """Student's t of each group's surplus of a signal, whose mean over all rows is 0."""
     spells = [spells_in(evalset, grouping, off, noise) for grouping in divided]
     counts, p_spells = (np.concatenate(columns) for columns in zip(*spells, strict=True))
     what = "rows" if evalset.cluster is None else "clusters"

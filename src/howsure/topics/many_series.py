@@ -306,27 +306,6 @@ def relative_skill(scores: npt.ArrayLike, *, baseline: int | None = None) -> Flo
     with model j, and the ratio of a model to itself 1. Below 1 is better than the others; with a
     baseline all are divided by its own, so that below 1 is better than the baseline.
 
-    Parameters
-    ----------
-    scores : array-like of shape (n, m)
-        Scores of m models (columns) in rows, or of series; NaN where a model has none. Lower is
-        better.
-    baseline : int, optional
-        The column that all are scaled to.
-
-    Returns
-    -------
-    ndarray of float, shape (m,)
-
-    Raises
-    ------
-    InputError
-        If a score is infinite, or the baseline is no column.
-    DegenerateError
-        If two models have nothing in common, or a mean is 0 or less.
-
-    Notes
-    -----
     Source: E. Y. Cramer et al., PNAS 119 (2022) e2113561119, as scoringutils has it.
 
     Examples

@@ -34,20 +34,6 @@ from howsure.stats.moments import Joint
 def error(y: npt.ArrayLike, point: npt.ArrayLike) -> FloatArray:
     """Forecast minus truth, in units of y; the mean is the bias, best at 0.
 
-    Parameters
-    ----------
-    y, point : array-like of shape (n,)
-        What happened and what was forecast.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If a value is missing or infinite, or lengths differ.
-
     Examples
     --------
     >>> error(np.array([1.0]), np.array([3.0]))
@@ -59,20 +45,6 @@ def error(y: npt.ArrayLike, point: npt.ArrayLike) -> FloatArray:
 
 def absolute_error(y: npt.ArrayLike, point: npt.ArrayLike) -> FloatArray:
     """|y_i − ŷ_i| in units of y; the mean is the MAE, lower is better.
-
-    Parameters
-    ----------
-    y, point : array-like of shape (n,)
-        What happened and what was forecast.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If a value is missing or infinite, or lengths differ.
 
     Examples
     --------

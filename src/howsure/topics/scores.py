@@ -26,7 +26,7 @@ from howsure.core.arrays import (
     check_quantiles,
     row_blocks,
 )
-from howsure.core.errors import DegenerateError, UnanswerableError
+from howsure.core.errors import DegenerateError, InputError, UnanswerableError
 from howsure.core.records import Direction
 from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words, of_value, small
 from howsure.engine.metric import (
@@ -42,10 +42,7 @@ from howsure.engine.metric import (
     row_mean,
 )
 from howsure.engine.view import View
-from howsure.predictions import (
-    Intervals,
-    Quantiles,
-)
+from howsure.predictions import Distribution, Intervals, Prediction, Quantiles
 
 
 def interval_score(
@@ -153,6 +150,51 @@ def weighted_interval_score(
         return overflow_as_inf(total / parts)
 
 
+def log_score(y: npt.ArrayLike, prediction: Prediction) -> FloatArray:
+    """Log score of each row: minus the log density, or log probability, of y.
+
+    −log f(y), in nats. Lower is better; infinite where y is impossible under its prediction. Scores
+    of densities and of probabilities of counts cannot be compared.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        What happened.
+    prediction : Prediction
+        A `Distribution` of n rows: samples, quantiles and intervals have no density.
+
+    Returns
+    -------
+    ndarray of float, shape (n,)
+
+    Raises
+    ------
+    InputError
+        If lengths differ, a y is missing, or the prediction is of another kind.
+
+    Notes
+    -----
+    Good (1952), Rational decisions, Journal of the Royal Statistical Society B 14.
+
+    Examples
+    --------
+    >>> from howsure import Distribution
+    >>> log_score([0.0, 2.0], Distribution.normal([0.0, 0.0], [1.0, 1.0])).round(4)
+    array([0.9189, 2.9189])
+    """
+    kind = kind_of(prediction)
+    if kind != Distribution.kind:
+        raise InputError(f"prediction must be distributions, which have a density, got {kind}")
+    return -prediction.log_density(as_vector(y, "y", length=prediction.n))
+
+
+def kind_of(prediction: Any) -> str:
+    """What came as a prediction, for an error."""
+    if isinstance(prediction, Prediction):
+        return prediction.kind
+    return f"{type(prediction).__name__}: give draws of shape (n, m) as howsure.Samples(draws)"
+
+
 def pinball_loss(y: npt.ArrayLike, quantile: npt.ArrayLike, *, level: float) -> FloatArray:
     """Pinball (quantile) loss of each row.
 
@@ -205,21 +247,6 @@ def pinball_samples(y: npt.ArrayLike, samples: npt.ArrayLike, *, level: float) -
     m L_m − (m − 1) L_{m−1}, from which c/m is gone. Lower is better, in the units of y; a row may
     score below 0.
 
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        What happened.
-    samples : array-like of shape (n, m)
-        Draws from each row's law, at least two.
-    level : float
-        Level τ of the quantile, in (0, 1).
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Notes
-    -----
     The quantile is that of Harrell and Davis (1982), Biometrika 69, a mean of the sorted draws
     that changes smoothly with m; the extrapolation is Quenouille's (1956), Biometrika 43.
     With fewer than some 2.5 draws beyond the level a part of the cost remains.
@@ -296,19 +323,6 @@ def weighted_pinball(
 ) -> FloatArray:
     """Pinball loss of each row, summed over its quantiles with a factor each; nothing is checked.
 
-    Parameters
-    ----------
-    y : ndarray of float, shape (n,)
-        What happened.
-    quantiles : ndarray of float, shape (n, k)
-        Predicted quantiles, one column per level.
-    levels, factors : ndarray of float, shape (k,)
-        Their levels, and the factors.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
     Examples
     --------
     >>> table, levels = np.array([[0.0, 2.0]]), np.array([0.25, 0.75])
@@ -324,15 +338,6 @@ def weighted_pinball(
 
 def overflow_as_inf(scores: FloatArray) -> FloatArray:
     """Scores with infinity for NaN, which an overflow on both sides of a difference leaves.
-
-    Parameters
-    ----------
-    scores : ndarray of float, shape (n,)
-        Computed from finite numbers.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
 
     Examples
     --------

@@ -218,23 +218,6 @@ def acceptance(
 ) -> Acceptance:
     """Put rows in their order of acceptance: the most certain first.
 
-    Parameters
-    ----------
-    loss : array-like of shape (n,)
-        Loss of each row, such as |y − prediction|; lower is better.
-    uncertainty : array-like of shape (n,)
-        Width, sd or any other uncertainty; may be infinite.
-    weights : array-like of shape (n,), optional
-        Multiplicities of the rows. Weights that are not whole numbers, or too large to be
-        counted in them, are importance weights: they are scaled to sum to Kish's effective n,
-        so that their unit does not matter.
-    ranked : Ranked, optional
-        The ranks of the uncertainty under these weights, where they are known already.
-
-    Returns
-    -------
-    Acceptance
-
     Examples
     --------
     >>> acceptance([1.0, 3.0, 2.0], [0.1, 0.1, 0.5]).mass.tolist()
@@ -344,25 +327,6 @@ def risk_at(
     weights: FloatArray | None = None,
 ) -> Estimate:
     """Mean loss of the most certain share of the rows; lower is better, units of the loss.
-
-    Parameters
-    ----------
-    loss, uncertainty, weights
-        As in `acceptance`.
-    prediction_rate : float
-        The share accepted, in (0, 1]; where it asks for a fraction of a row, that fraction of
-        the row's loss counts. Tied rows are averaged over their orders.
-
-    Returns
-    -------
-    Estimate
-        With the influence of each row, which includes that the edge of acceptance is itself
-        estimated.
-
-    Raises
-    ------
-    InputError, UnanswerableError
-        As `acceptance`, or if the rate lies outside (0, 1].
 
     Examples
     --------

@@ -116,24 +116,6 @@ def climatology_pinball(
     The mean of the loss at the quantile of all rows, which flatters by about c/n, and at that of
     all other rows, which overdoes it by as much. Lower is better, in the units of y.
 
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        What happened, at least two rows.
-    level : float
-        Level of the quantile, in (0, 1).
-    weights : array-like of shape (n,), optional
-        Multiplicities of the rows.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If an argument leaves its domain, lengths differ, or the rows count as one or fewer.
-
     Examples
     --------
     >>> climatology_pinball([0.0, 1.0, 5.0], level=0.5)

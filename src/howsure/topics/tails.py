@@ -32,13 +32,12 @@ from howsure.engine.view import View
 from howsure.predictions import Distribution, Prediction, Quantiles, Samples
 from howsure.stats.estimate import Estimate
 from howsure.topics.crps import (
+    check_scored,
+    crps_between_ends,
     crps_by_cdf,
     crps_of_law,
-    crps_quantiles,
-    crps_samples,
     trapezoid,
 )
-from howsure.topics.crps_closed import crps_normal
 from howsure.topics.scores import weighted_pinball
 from howsure.topics.skill import crps_skill, skill_at_levels
 
@@ -86,11 +85,11 @@ def twcrps(
         What happened.
     prediction : Prediction
         Distributions, samples or quantiles of n rows. Quantiles are scored between their outermost
-        levels, as in `crps_quantiles`.
+        levels, as in `crps`.
     lower, upper : float
         Ends of the range, in the units of y.
     fair : bool
-        Of samples, whether to judge the law behind them: see `crps_samples`.
+        Of samples, whether to judge the law behind them: see `crps`.
 
     Returns
     -------
@@ -119,155 +118,9 @@ def twcrps(
     >>> twcrps([0.0, 0.0], prediction, lower=1.0)
     array([0.0072, 0.0688])
     """
-    ends = _range(lower, upper)
-    if isinstance(prediction, Samples):
-        return twcrps_samples(y, prediction.sorted_samples, lower=lower, upper=upper, fair=fair)
-    if isinstance(prediction, Quantiles):
-        return twcrps_quantiles(y, prediction.values, prediction.levels, lower=lower, upper=upper)
-    truth, law = as_vector(y, "y", length=prediction.n), _a_law(prediction)
-    return crps_of_law(truth, law, lower=ends[0], upper=ends[1])
-
-
-def twcrps_normal(
-    y: npt.ArrayLike,
-    mean: npt.ArrayLike,
-    sd: npt.ArrayLike,
-    *,
-    lower: float = -math.inf,
-    upper: float = math.inf,
-) -> FloatArray:
-    """Threshold-weighted CRPS (twCRPS) of each row's normal distribution, by closed form.
-
-    CRPS(y′) − A(lower) − A(−upper), with y′ the y moved into the range and, for mean 0 and sd 1,
-    A(z) = z Φ(z)² + 2 φ(z) Φ(z) − Φ(√2 z)/√π. Lower is better, at least 0, in the units of y.
-
-    Parameters
-    ----------
-    y, mean, sd : array-like of shape (n,)
-        What happened, and each row's mean and standard deviation (above 0).
-    lower, upper : float
-        Ends of the range, in the units of y.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If an sd is not above 0, lengths differ, a value is missing, or `lower` is not below
-        `upper`.
-
-    Notes
-    -----
-    A(z) is the area ∫ Φ² below z; Allen, Ginsbourger and Ziegel (2023), SIAM/ASA Journal on
-    Uncertainty Quantification 11.
-
-    Examples
-    --------
-    >>> twcrps_normal([0.0], [0.0], [1.0], lower=1.0)
-    array([0.0072])
-    """
-    ends = _range(lower, upper)
-    truth = as_vector(y, "y")
-    crps_normal(truth, mean, sd)  # which checks them
-    law = Distribution.normal(as_vector(mean, "mean"), as_vector(sd, "sd"))
-    return crps_of_law(truth, law, lower=ends[0], upper=ends[1])
-
-
-def twcrps_samples(
-    y: npt.ArrayLike,
-    samples: npt.ArrayLike,
-    *,
-    lower: float = -math.inf,
-    upper: float = math.inf,
-    fair: bool = True,
-) -> FloatArray:
-    """Threshold-weighted CRPS (twCRPS) of each row from samples, in O(m log m) a row.
-
-    `crps_samples` of v(y) and v(samples), where v moves a value into the range. Lower is better,
-    in the units of y; a fair score may be negative.
-
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        What happened.
-    samples : array-like of shape (n, m)
-        Draws from each row's law; at least two for a fair score.
-    lower, upper : float
-        Ends of the range, in the units of y.
-    fair : bool
-        Whether to judge the law behind the draws rather than the draws.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If shapes differ, a value is missing, a fair score is asked of one sample, or `lower` is
-        not below `upper`.
-
-    Notes
-    -----
-    Allen, Ginsbourger and Ziegel (2023), SIAM/ASA Journal on Uncertainty Quantification 11, with
-    the chaining function v(z) = min(max(z, lower), upper).
-
-    Examples
-    --------
-    >>> twcrps_samples([3.0], [[0.0, 2.0]], lower=1.0, fair=False)
-    array([1.25])
-    """
-    ends = _range(lower, upper)
-    truth = as_vector(y, "y")
-    table = as_matrix(samples, "samples", length=len(truth))
-    return crps_samples(np.clip(truth, *ends), np.clip(table, *ends), fair=fair)
-
-
-def twcrps_quantiles(
-    y: npt.ArrayLike,
-    quantiles: npt.ArrayLike,
-    levels: npt.ArrayLike,
-    *,
-    lower: float = -math.inf,
-    upper: float = math.inf,
-) -> FloatArray:
-    """Threshold-weighted CRPS (twCRPS) of each row from its quantiles, as far as they reach.
-
-    `crps_quantiles` of y and quantiles that are moved into the range. What lies beyond the
-    outermost levels is left out, so values over other levels are not comparable. Lower is better,
-    at least 0, in the units of y.
-
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        What happened.
-    quantiles : array-like of shape (n, k)
-        Predicted quantiles, one column per level, k ≥ 2.
-    levels : array-like of shape (k,)
-        Their levels, rising, in (0, 1).
-    lower, upper : float
-        Ends of the range, in the units of y.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If an argument leaves its domain, shapes differ, there are fewer than two levels, or
-        `lower` is not below `upper`.
-
-    Examples
-    --------
-    >>> twcrps_quantiles([2.0], [[-1.0, 0.0, 1.0]], [0.25, 0.5, 0.75], lower=0.5)
-    array([0.6562])
-    """
-    ends = _range(lower, upper)
-    truth, table, grid = check_quantiles(y, quantiles, levels)
-    return crps_quantiles(np.clip(truth, *ends), np.clip(table, *ends), grid)
+    if not float(lower) < float(upper):
+        raise InputError(f"lower must be below upper, got {lower!r} and {upper!r}")
+    return crps_between_ends(y, prediction, lower=float(lower), upper=float(upper), fair=fair)
 
 
 def qwcrps(y: npt.ArrayLike, prediction: Prediction, *, weight: LevelWeight) -> FloatArray:
@@ -305,53 +158,23 @@ def qwcrps(y: npt.ArrayLike, prediction: Prediction, *, weight: LevelWeight) -> 
     >>> qwcrps([0.0, 3.0], Distribution.normal([0.0, 0.0], [1.0, 1.0]), weight="right")
     array([0.0774, 0.9861])
     """
+    prediction = check_scored(prediction)
     if isinstance(prediction, Samples):
         return qwcrps_samples(y, prediction.sorted_samples, weight=weight)
     if isinstance(prediction, Quantiles):
         return qwcrps_quantiles(y, prediction.values, prediction.levels, weight=weight)
     truth = as_vector(y, "y", length=prediction.n)
-    return crps_by_cdf(_a_law(prediction), truth, powers=_powers(weight))
+    return crps_by_cdf(prediction, truth, powers=_powers(weight))
 
 
 def qwcrps_samples(y: npt.ArrayLike, samples: npt.ArrayLike, *, weight: LevelWeight) -> FloatArray:
-    """Quantile-weighted CRPS of each row of the samples' own step function, exactly.
-
-    Lower is better, at least 0, in the units of y.
-
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        What happened.
-    samples : array-like of shape (n, m)
-        Draws from each row's law.
-    weight : {"left", "right", "tails", "centre"}
-        Weight of a level, as in `qwcrps`.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If shapes differ, a value is missing, or the weight is unknown.
-
-    Notes
-    -----
-    Gneiting and Ranjan (2011), Journal of Business and Economic Statistics 29; the i-th smallest of
-    m draws is the quantile at all levels between (i − 1)/m and i/m.
-
-    Examples
-    --------
-    >>> qwcrps_samples([0.0], [[-1.0, 1.0]], weight="tails")
-    array([0.0833])
-    """
+    """`qwcrps` of each row of the samples' own step function, exactly."""
     truth = as_vector(y, "y")
     table = np.sort(as_matrix(samples, "samples", length=len(truth)), axis=1)
     size = table.shape[1]
     power = np.polynomial.Polynomial(_powers(weight))
     level = np.polynomial.Polynomial([0.0, 1.0])
-    edges = np.arange(size + 1) / size
+    edges = np.arange(size + 1) / size  # the i-th smallest of m is the quantile between two of them
     above = np.diff((2.0 * power * (1.0 - level)).integ()(edges))  # where the draw exceeds y
     below = np.diff((2.0 * power * level).integ()(edges))
     scores = np.empty(len(truth))
@@ -364,58 +187,16 @@ def qwcrps_samples(y: npt.ArrayLike, samples: npt.ArrayLike, *, weight: LevelWei
 def qwcrps_quantiles(
     y: npt.ArrayLike, quantiles: npt.ArrayLike, levels: npt.ArrayLike, *, weight: LevelWeight
 ) -> FloatArray:
-    """Quantile-weighted CRPS of each row from its quantiles, between the outermost levels.
-
-    By the trapezoid over the given levels. Lower is better, at least 0, in the units of y.
-
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        What happened.
-    quantiles : array-like of shape (n, k)
-        Predicted quantiles, one column per level, k ≥ 2.
-    levels : array-like of shape (k,)
-        Their levels, rising, in (0, 1).
-    weight : {"left", "right", "tails", "centre"}
-        Weight of a level, as in `qwcrps`.
-
-    Returns
-    -------
-    ndarray of float, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If an argument leaves its domain, shapes differ, there are fewer than two levels, or the
-        weight is unknown.
-
-    Examples
-    --------
-    >>> qwcrps_quantiles([0.0], [[-1.0, 0.0, 1.0]], [0.25, 0.5, 0.75], weight="tails")
-    array([0.0312])
-    """
+    """`qwcrps` of each row from its quantiles, by the trapezoid between the outermost levels."""
     truth, table, grid = check_quantiles(y, quantiles, levels)
     weights = np.polynomial.Polynomial(_powers(weight))(grid)
     return weighted_pinball(truth, table, grid, trapezoid(grid) * weights)
-
-
-def _range(lower: float, upper: float) -> tuple[float, float]:
-    if not float(lower) < float(upper):
-        raise InputError(f"lower must be below upper, got {lower!r} and {upper!r}")
-    return float(lower), float(upper)
 
 
 def _powers(weight: str) -> tuple[float, ...]:
     if weight not in _POWERS:
         raise InputError(f"weight must be one of {', '.join(_POWERS)}, got {weight!r}")
     return _POWERS[weight]
-
-
-def _a_law(prediction: Prediction) -> Distribution:
-    if not isinstance(prediction, Distribution):
-        kind = prediction.kind if isinstance(prediction, Prediction) else repr(prediction)
-        raise InputError(f"prediction must be distributions, samples or quantiles, got {kind}")
-    return prediction
 
 
 def tail_start(y: FloatArray, side: Side, inside: float, weights: FloatArray | None) -> float:

@@ -45,34 +45,6 @@ def judge(
 ) -> tuple[tuple[Finding, ...], dict[str, str]]:
     """Judge one model by its records.
 
-    Parameters
-    ----------
-    records : sequence of Record
-        Of all models, over all rows and in groups.
-    evalset : EvalSet
-        The model's rows.
-    comparison : Standing, optional
-        Which of several models are best, as `howsure.topics.compare.standing` finds.
-    dependence : Dependence or str
-        How the rows go together, or why that is not known (`howsure.verdict.dependence`).
-    tolerance : float
-        Points of coverage that do no harm, as a share; other tolerances grow with it.
-    ignore : collection of str
-        Ids of findings to leave out.
-
-    Returns
-    -------
-    findings : tuple of Finding
-        What is wrong with rows and ends; what is bad, the largest for its tolerance; then the
-        others, coverage first.
-    silent : dict of str to str
-        Why the other findings do not apply, by id.
-
-    Raises
-    ------
-    InputError
-        If the tolerance leaves (0, 1) or an id is unknown.
-
     Examples
     --------
     >>> from howsure import assess, Distribution
@@ -234,29 +206,6 @@ def examine(
     miss_range: Sequence[float] = MISS_RANGE,
 ) -> tuple[tuple[Finding, ...], dict[str, str]]:
     """Judge one model, as `howsure.assess` does but for congruence, without a report.
-
-    Parameters
-    ----------
-    evalset : EvalSet
-        What happened beside what was predicted.
-    coverages : sequence of float
-        Nominal coverages; the verdict speaks of the one nearest to 0.9.
-    seed : int
-        Fixes all draws.
-    tolerance : float
-        Miscoverage that does no harm, as a share.
-    ignore : collection of str
-        Ids of findings to leave out.
-
-    Returns
-    -------
-    findings, silent
-        As `judge`.
-
-    Raises
-    ------
-    InputError
-        If an argument breaks a rule.
 
     Examples
     --------

@@ -140,29 +140,7 @@ def improved(
     seed: int = 0,
     miss_range: Sequence[float] = MISS_RANGE,
 ) -> ImprovedRows:
-    """Recalibrate once, or until nothing is proven wrong or nothing helps.
-
-    Parameters
-    ----------
-    evalset : EvalSet
-        Rows held out from training. Of several kinds of prediction the one that says most counts.
-    until_right : bool
-        Go on after the first step.
-    hold_back : float
-        Share of the rows that only prove.
-    coverages, seed, miss_range
-        As in `howsure.verdict.family`.
-
-    Returns
-    -------
-    ImprovedRows
-
-    Raises
-    ------
-    InputError
-        If `hold_back` is no share, or the rows have no prediction that can be recalibrated or are
-        too few to be split.
-    """
+    """Recalibrate once, or until nothing is proven wrong or nothing helps."""
     evalset = _leading(evalset)
     how, proves = split(evalset, hold_back, seed)
     rows, dependence = _followed(evalset.take(~proves))

@@ -254,26 +254,6 @@ def answer(
 ) -> TrustAnswer:
     """Answer by what was found of a model, the best of several.
 
-    Parameters
-    ----------
-    findings : sequence of Finding
-        Of that model, what is bad first.
-    rows : int
-        Rows that were assessed.
-    reason : str
-        Why coverage is not judged, where it is not.
-    standing : Standing, optional
-        How several models compare.
-    models : sequence of str
-        Several models, that whose findings these are first; none where there is one.
-    recalibrates : bool
-        Whether a recalibration that helps was found.
-
-    Returns
-    -------
-    TrustAnswer
-        The reply and its words.
-
     Examples
     --------
     >>> answer((), 10, reason="the predictions state no uncertainty").sentence

@@ -1,8 +1,7 @@
 """Monitor a deployed model; safe to check every day."""
 
-from howsure.watch.booking import Booked
 from howsure.watch.correction import Correction
 from howsure.watch.report import WatchReport
 from howsure.watch.watch import Watch
 
-__all__ = ["Booked", "Correction", "Watch", "WatchReport"]
+__all__ = ["Correction", "Watch", "WatchReport"]

@@ -16,20 +16,12 @@ from howsure.core.progress import subscribe
 from howsure.core.records import Direction
 from howsure.core.rng import child
 from howsure.predictions import LabelSets
-from howsure.topics.adaptivity import (
-    EaseCells,
-    GaussianNoise,
-    Resampling,
-    ease,
-    escv,
-    label_rank,
-    noise_floor,
-    rank_cv,
-    rank_ss,
-    sscv,
-    t_cv,
-    t_ss,
-)
+from howsure.stats.cells import EaseCells
+from howsure.stats.dominance import label_rank
+from howsure.stats.ease import GaussianNoise, ease
+from howsure.stats.permutation import Resampling
+from howsure.topics.adaptivity.association import rank_ss, t_ss
+from howsure.topics.adaptivity.coverage import escv, noise_floor, rank_cv, sscv, t_cv
 from howsure_studies.adaptivity import (
     INTERVAL_MEASURES,
     INTERVAL_METHODS,

@@ -16,7 +16,7 @@ from howsure.core.errors import InputError
 from howsure.core.records import Curve
 from howsure.figures import Figure, Mark, figures_of, plot, to_vega
 from howsure.report.document import Document, Section
-from howsure.topics.adaptivity import noise_floor
+from howsure.topics.adaptivity.coverage import noise_floor
 from howsure_studies.adaptivity import (
     INTERVAL_MEASURES,
     INTERVAL_METHODS,

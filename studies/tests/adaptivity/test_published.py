@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from howsure.topics.adaptivity import noise_floor
+from howsure.topics.adaptivity.coverage import noise_floor
 from howsure_studies.adaptivity import LABEL_METHODS, VALIDATED, correlation_ranks
 
 FOLDER = Path(__file__).parent / "published"

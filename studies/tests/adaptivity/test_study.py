@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 from extras import needs
 from howsure.cli.main import app
 from howsure.core.errors import HowsureWarning, InputError
-from howsure.topics.adaptivity import Resampling, t_cv
+from howsure.stats.permutation import Resampling
+from howsure.topics.adaptivity.coverage import t_cv
 from howsure_studies.adaptivity import (
     AdaptivityStudy,
     Classified,

@@ -12,15 +12,14 @@ import pytest
 from scipy.stats import wilcoxon
 
 from howsure.core.errors import InputError
-from howsure.topics.characteristic import (
-    AreaRequest,
-    CharacteristicCurve,
+from howsure.topics.characteristic.curve import CharacteristicCurve, characteristic_curve
+from howsure.topics.characteristic.reference import gain_of_perfect_model
+from howsure.topics.characteristic.resampling import (
     bootstrap_curve,
     bootstrap_gain_difference,
-    characteristic_curve,
-    gain_of_perfect_model,
     permutation_test,
 )
+from howsure.topics.characteristic.trace import AreaRequest
 from howsure_studies.characteristic import Measuring, MethodResult, compare, crossing_of, measure
 from howsure_studies.characteristic.measures import (
     AXES,

@@ -13,7 +13,8 @@ from howsure.core import formats
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.report.document import Document
-from howsure.topics.characteristic import bands_from_sd, characteristic_curve
+from howsure.topics.characteristic.bands import bands_from_sd
+from howsure.topics.characteristic.curve import characteristic_curve
 from howsure_studies.characteristic import (
     CharacteristicStudy,
     MethodResult,

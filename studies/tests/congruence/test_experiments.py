@@ -13,7 +13,7 @@ from scipy import stats
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet
-from howsure.topics.congruence import rejection_curve
+from howsure.topics.congruence.examples import rejection_curve
 from howsure_studies.congruence import (
     CongruenceMeasure,
     CongruenceStudyOptions,

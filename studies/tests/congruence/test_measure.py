@@ -15,8 +15,9 @@ from howsure.core.progress import subscribe
 from howsure.core.rng import child
 from howsure.predictions import Distribution, EvalSet, Intervals, Samples
 from howsure.predictions.counts import DoublePoisson
-from howsure.topics.calibration import calibration_error
-from howsure.topics.congruence import Normals, cce
+from howsure.topics.calibration.curve import calibration_error
+from howsure.topics.congruence.predictive import Normals
+from howsure.topics.congruence.reference import cce
 from howsure_studies.congruence import (
     TRUTH,
     CongruenceMeasure,

@@ -14,7 +14,7 @@ from scipy import stats
 
 from generated import examples
 from howsure.core.errors import InputError
-from howsure.topics.congruence import rejection_curve
+from howsure.topics.congruence.examples import rejection_curve
 from howsure_studies.congruence import (
     CongruenceMeasure,
     CongruenceResult,

@@ -15,7 +15,7 @@ from extras import needs
 from generated import examples
 from howsure.core.errors import InputError
 from howsure.predictions import Distribution
-from howsure.topics.congruence import Draws, Mixtures, Normals, Support
+from howsure.topics.congruence.predictive import Draws, Mixtures, Normals, Support
 from howsure_studies.congruence import wave_task
 from howsure_studies.congruence.experiments import gaussian_blur
 from howsure_studies.congruence.worlds import (

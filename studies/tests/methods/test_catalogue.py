@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from extras import needs
-from howsure.conformal import Mondrian, UniformBins
+from howsure.conformal.adapting import Mondrian, UniformBins
 from howsure.core.errors import InputError, MissingDependencyError
 from howsure_studies.methods.bootstrap import NaiveBootstrap
 from howsure_studies.methods.catalogue import method_named, method_spec, methods
@@ -281,7 +281,7 @@ def test_a_class_that_moved_is_written_as_before_and_read_by_both_paths(
         ("howsure_studies.methods.linear:LinearT", "howsure.methods.linear:LinearT"),
         ("howsure_studies.shift.baselines:Constant", "howsure.studies.shift.baselines:Constant"),
         ("howsure.conformal.adapting:Binned", "howsure.methods.conformal.adapting:Binned"),
-        ("howsure.conformal:Marginal", "howsure.methods.conformal:Marginal"),
+        ("howsure.conformal:Offset", "howsure.methods.conformal:Offset"),
         (
             "howsure_studies.methods.conformal.cross:CVPlus",
             "howsure.methods.conformal.cross:CVPlus",

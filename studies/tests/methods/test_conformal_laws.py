@@ -15,14 +15,8 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 from generated import examples
-from howsure.conformal import (
-    Mondrian,
-    UniformBins,
-    conformal_rank,
-    conformal_threshold,
-    pac_rank,
-    rows_needed,
-)
+from howsure.conformal import conformal_rank, conformal_threshold, pac_rank, rows_needed
+from howsure.conformal.adapting import Mondrian, UniformBins
 from howsure.core.rng import child
 from howsure_studies.methods.conformal.inductive import InductiveConformal, SplitConformal
 from howsure_studies.methods.conformal.normalized import NormalizedConformal

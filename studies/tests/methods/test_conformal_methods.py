@@ -14,15 +14,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
-from howsure.conformal import (
-    Mondrian,
-    Offset,
-    UniformBins,
-    conformal_threshold,
-    held_scores,
-    region_ends,
-)
-from howsure.conformal.scores import Band
+from howsure.conformal import Offset, conformal_threshold
+from howsure.conformal.adapting import Mondrian, UniformBins
+from howsure.conformal.scores import Band, region_ends
+from howsure.conformal.thresholds import held_scores
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.predictions import Intervals

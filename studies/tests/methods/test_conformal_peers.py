@@ -10,7 +10,8 @@ from sklearn.linear_model import LinearRegression, QuantileRegressor
 from sklearn.model_selection import LeaveOneOut, PredefinedSplit
 
 from extras import needs
-from howsure.conformal import Mondrian, conformal_rank, rows_needed
+from howsure.conformal import conformal_rank, rows_needed
+from howsure.conformal.adapting import Mondrian
 from howsure.core.rng import child
 from howsure.predictions import Intervals
 from howsure_studies.methods.conformal.cross import CVPlus, FittedCross, JackknifePlus, _by_fold

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from howsure.conformal import Mondrian
+from howsure.conformal.adapting import Mondrian
 from howsure.conformal.labels import EaseBins, EaseColumn, LabelConformal, TunedLabels
 from howsure.core.errors import InputError
-from howsure.topics.adaptivity import GaussianNoise
+from howsure.stats.ease import GaussianNoise
 from howsure_studies.methods.catalogue import method_named, method_spec
 from howsure_studies.methods.conformal.normalized import NormalizedConformal, ReconstructionLoss
 

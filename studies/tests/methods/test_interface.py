@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
-from howsure.conformal import Mondrian, UniformBins
+from howsure.conformal.adapting import Mondrian, UniformBins
 from howsure.core.convert import checked_coverages
 from howsure.core.errors import InputError
 from howsure.core.rng import child

@@ -26,15 +26,10 @@ from howsure.predictions import (
     Samples,
     mixture,
 )
-from howsure.recalibration import (
-    DerivedIntervals,
-    SpreadScaling,
-    VarianceScaling,
-    compare_recalibrations,
-    methods_of,
-    recalibrate,
-)
+from howsure.recalibration import compare_recalibrations, methods_of, recalibrate
+from howsure.recalibration.intervals_from_distributions import DerivedIntervals
 from howsure.recalibration.levels import levels_with
+from howsure.recalibration.scaling import SpreadScaling, VarianceScaling
 from howsure.verdict import Trials
 from howsure_studies.engine import make_method, method_identity
 from howsure_studies.methods.catalogue import method_named, method_spec

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import optimize, special
 
-from howsure.conformal import RankChoice, conformal_threshold
-from howsure.conformal.adapting import Calibration
+from howsure.conformal import conformal_threshold
+from howsure.conformal.adapting import Calibration, RankChoice
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure_studies.methods.conformal.robust import (

@@ -15,7 +15,7 @@ from sklearn.linear_model import LinearRegression, QuantileRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 from extras import needs
-from howsure.conformal import Mondrian, UniformBins
+from howsure.conformal.adapting import Mondrian, UniformBins
 from howsure.conformal.scores import Band
 from howsure.core.errors import InputError, MissingDependencyError
 from howsure.core.rng import child

@@ -14,8 +14,8 @@ from markupsafe import Markup
 from howsure.core import formats
 from howsure.core.arrays import FloatArray
 from howsure.core.classes import frozen
-from howsure.figures import Axis, Figure, Layer, Mark, Shades, to_vega
-from howsure.figures.figure import sample_points
+from howsure.figures import Axis, Figure, Layer, Mark, to_vega
+from howsure.figures.figure import Shades, sample_points
 from howsure.figures.palette import CSS, VEGA_SHAPES, dash_of
 from howsure.figures.telling import describe_figure
 from howsure.report.document import Cell, Column, Grid

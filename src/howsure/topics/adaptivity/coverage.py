@@ -565,28 +565,6 @@ def noise_floor(
 ) -> NoiseFloor:
     """Law of the largest deviation of coverage over cells, for a perfect model.
 
-    Parameters
-    ----------
-    sizes : array-like of shape (B,)
-        Rows in each cell; cells without rows are left out, fractions are rounded.
-    coverage : float
-        Nominal coverage 1−α.
-    observed : float, optional
-        A value whose p-value is wanted.
-    confidence : float
-        Level of the upper quantile.
-
-    Returns
-    -------
-    NoiseFloor
-
-    Raises
-    ------
-    InputError
-        If no cell has rows, or a fraction leaves (0, 1).
-
-    Notes
-    -----
     Cells are independent and K_b ~ Binomial(n_b, 1−α), so P(max ≤ t) = Π_b P(|K_b/n_b − (1−α)|
     ≤ t). Jump points are taken from every cell size, and the mean is the integral of 1 − P.
     Exact up to 100,000 rows in a cell; counts of more are normal, which errs by order 1/n.

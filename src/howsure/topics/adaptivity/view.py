@@ -57,21 +57,17 @@ from howsure.engine.metric import (
 from howsure.predictions import LabelSets
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.cells import MIN_ROWS_PER_CELL
-from howsure.stats.dominance import merge_ties
-from howsure.stats.permutation import groups_differ
-from howsure.topics.adaptivity import (
+from howsure.stats.dominance import label_rank, merge_ties
+from howsure.stats.permutation import Resampling, groups_differ
+from howsure.topics.adaptivity.association import rank_ss, satisfaction_rate, t_ss
+from howsure.topics.adaptivity.coverage import (
     AdaptivityMeasure,
-    Resampling,
     escv,
-    label_rank,
     rank_cv,
-    rank_ss,
-    satisfaction_rate,
     set_deficit,
     set_excess,
     sscv,
     t_cv,
-    t_ss,
 )
 
 if TYPE_CHECKING:

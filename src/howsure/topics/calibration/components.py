@@ -542,27 +542,7 @@ def width_response(
     weights: Weights | None = None,
     cluster: Units = None,
 ) -> Estimate:
-    """Ratio of errors to the predicted spread: where widths are large against where small.
-
-    Parameters
-    ----------
-    signal : ndarray of float, shape (n,)
-        What tells of the size of a row's error: φ_2 of its PIT, or whether it is missed.
-    rank : ndarray of float, shape (n,)
-        Standardised rank of the width.
-    size : callable
-        Log of the ratio of errors to the predicted spread that a mean signal shows.
-    expected : ndarray of float, shape (n,), optional
-        Mean of rank × signal if the row is right, where the width tells of chance itself.
-    weights, cluster : optional
-        Of the rows.
-
-    Returns
-    -------
-    Estimate
-        k(+1)/k(−1), k the multiple one sd of the width's rank above and below its mean; 1 is
-        right, below 1 the widths overreact.
-    """
+    """Ratio of errors to the predicted spread: where widths are large against where small."""
     share = None if weights is None else weights.values
     mean = weighted_mean(signal, share)
     rows = rank * (signal - mean) - expected

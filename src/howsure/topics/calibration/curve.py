@@ -105,26 +105,6 @@ def calibration_curve_quantiles(
 ) -> CalibrationCurve:
     """Observed shares below quantile columns, at their own levels only.
 
-    Parameters
-    ----------
-    y, quantiles, levels
-        As in `howsure.topics.calibration.calibration_error_quantiles`.
-    confidence : float
-        Confidence of the bands, in (0, 1).
-    weights : array-like of shape (n,), optional
-        Multiplicities of the rows.
-
-    Returns
-    -------
-    CalibrationCurve
-
-    Raises
-    ------
-    InputError
-        If an argument leaves its domain, or shapes differ.
-
-    Notes
-    -----
     Bands as in `howsure.stats.ecdf.simultaneous_band`.
 
     Examples
@@ -257,28 +237,6 @@ def calibration_error_quantiles(
     the notion is marginal. Values at other levels than the same are not comparable. ``null`` is
     that of values that do not repeat, and an upper bound for others.
 
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        What happened.
-    quantiles : array-like of shape (n, k)
-        Predicted quantiles in the units of y, one column per level.
-    levels : array-like of shape (k,)
-        Their levels, rising, in (0, 1).
-    exponent, weighting, weights
-        As in `calibration_error`.
-
-    Returns
-    -------
-    Estimate
-
-    Raises
-    ------
-    InputError
-        If an argument leaves its domain, or shapes differ.
-
-    Notes
-    -----
     Source as in `calibration_error`.
 
     Examples
@@ -309,23 +267,6 @@ def column_shares(
 ) -> FloatArray:
     """The share of rows below each quantile column that is nearest to its level, see Notes.
 
-    Parameters
-    ----------
-    y : ndarray of float, shape (n,)
-        What happened; nothing is checked.
-    quantiles : ndarray of float, shape (n, k)
-        Predicted quantiles.
-    levels : ndarray of float, shape (k,)
-        Their levels.
-    w : ndarray of float, shape (n,), optional
-        Multiplicities of the rows.
-
-    Returns
-    -------
-    ndarray of float, shape (k,)
-
-    Notes
-    -----
     From the share where y < q to the share where y ≤ q, which differ where some y are equal to
     their quantile.
 
@@ -346,19 +287,6 @@ def expected_gap(grid: FloatArray, cells: PitCells, exponent: float) -> FloatArr
 
     Given y, a share h(p) of a row is the mean of an indicator; so under the right law its
     variance is p(1 − p) less the mean of h(1 − h), which the rows estimate.
-
-    Parameters
-    ----------
-    grid : ndarray of float, shape (k,)
-        Levels p, rising, in (0, 1).
-    cells : PitCells
-        Where each row's PIT may lie.
-    exponent : float
-        The power a, at least 1.
-
-    Returns
-    -------
-    ndarray of float, shape (k,)
 
     Examples
     --------

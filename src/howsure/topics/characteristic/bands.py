@@ -259,20 +259,6 @@ def bands_from_sd(
 
     The interval is mean ± sd, so the curve's scale k counts standard deviations.
 
-    Parameters
-    ----------
-    mean, sd : array-like of shape (n,)
-        In the units of y; sd at least 0.
-
-    Returns
-    -------
-    point, lower, upper : ndarray of float, shape (n,)
-
-    Raises
-    ------
-    InputError
-        If an sd is negative, or a number is not finite.
-
     Examples
     --------
     >>> bands_from_sd([10.0], [2.0])

@@ -95,18 +95,6 @@ def measure(bands: Bands, knob: float) -> dict[str, float]:
     A row counts as inside where its critical setting is at most the knob's, so that rounding in
     the ends of the interval cannot lose a row at its own critical setting.
 
-    Parameters
-    ----------
-    bands : Bands
-        Errors and bands.
-    knob : float
-        At least the start.
-
-    Returns
-    -------
-    dict of str to float
-        ``bandwidth``, ``miss_rate``, ``excess`` and ``deficit``.
-
     Examples
     --------
     >>> error, one = np.array([1.0, -2.0]), np.ones(2)

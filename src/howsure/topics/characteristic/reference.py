@@ -87,32 +87,10 @@ def gain_of_perfect_model(
     follow the widths perfectly, with the law that the rows show. Copies of a row, by frequency
     weights, get scales of their own, so past 100,000 of them there is no answer.
 
-    Parameters
-    ----------
-    curve : CharacteristicCurve
-        Of the model.
-    request : AreaRequest, optional
-        Which area; by default the whole, exactly.
-    draws : callable or array-like, optional
-        Takes a generator and returns draws of y, in the shape of y; or draws of y with the
-        replicates along the last axis, shape (n, replicates).
-    replicates : int
-        How many, at least 1; the array's where one is given.
-    seed : int
-        Of the randomness.
-
-    Returns
-    -------
-    PerfectGain
-
-    Raises
-    ------
-    InputError
-        If the convention is ``uq360``, or draws have another shape than y.
-
     Examples
     --------
-    >>> from howsure.topics.characteristic import bands_from_sd, characteristic_curve
+    >>> from howsure.topics.characteristic.bands import bands_from_sd
+    >>> from howsure.topics.characteristic.curve import characteristic_curve
     >>> rng = np.random.default_rng(1)
     >>> sd = rng.uniform(0.5, 2.0, 1000)
     >>> curve = characteristic_curve(rng.normal(0.0, sd), *bands_from_sd(np.zeros(1000), sd))

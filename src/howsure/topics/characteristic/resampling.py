@@ -142,35 +142,10 @@ def bootstrap_curve(
 
     The kinks are sorted once; a resample only changes the weights of the running sums.
 
-    Parameters
-    ----------
-    curve : CharacteristicCurve
-        Of the model.
-    request : AreaRequest, optional
-        Which area; by default the whole, exactly.
-    replicates : int
-        Resamples, at least 2.
-    confidence : float
-        Of the percentile intervals and the pointwise band, in (0, 1).
-    cluster : array-like of shape (rows,), optional
-        Labels of clusters of dependent rows, drawn whole.
-    points : int
-        Points of the drawn curve, at most.
-    seed : int
-        Of the randomness.
-
-    Returns
-    -------
-    BootstrapCurve
-
-    Raises
-    ------
-    InputError
-        If there are fewer than 2 replicates or the convention is ``uq360``.
-
     Examples
     --------
-    >>> from howsure.topics.characteristic import bands_from_sd, characteristic_curve
+    >>> from howsure.topics.characteristic.bands import bands_from_sd
+    >>> from howsure.topics.characteristic.curve import characteristic_curve
     >>> rng = np.random.default_rng(0)
     >>> sd = rng.uniform(0.5, 2.0, 500)
     >>> curve = characteristic_curve(rng.normal(0.0, sd), *bands_from_sd(np.zeros(500), sd))
@@ -213,26 +188,10 @@ def bootstrap_gain_difference(
 ) -> Bootstrapped:
     """Gain of the first model minus that of the second, both on the same resamples.
 
-    Parameters
-    ----------
-    first, second : CharacteristicCurve
-        Of two models on the same rows, and on the same axes.
-    request, replicates, confidence, cluster, seed
-        As in `bootstrap_curve`.
-
-    Returns
-    -------
-    Bootstrapped
-        In percentage points; positive where the first is better.
-
-    Raises
-    ------
-    InputError
-        As `bootstrap_curve`, or if the models are not on the same rows and axes.
-
     Examples
     --------
-    >>> from howsure.topics.characteristic import bands_from_sd, characteristic_curve
+    >>> from howsure.topics.characteristic.bands import bands_from_sd
+    >>> from howsure.topics.characteristic.curve import characteristic_curve
     >>> rng = np.random.default_rng(0)
     >>> sd, zero, y = rng.uniform(0.5, 2.0, 500), np.zeros(500), rng.normal(0.0, 1.0, 500)
     >>> first = characteristic_curve(y, *bands_from_sd(zero, zero + 1))
@@ -493,31 +452,10 @@ def permutation_test(
 
     Source: Navrátil et al., section 2.2.6 (the test); the normalisation is ours.
 
-    Parameters
-    ----------
-    first, second : CharacteristicCurve
-        Of two models on the same rows, and on the same axes.
-    request : AreaRequest, optional
-        Which area; by default the whole, exactly.
-    permutations : int, optional
-        Random swaps; by default 10,000 by products and 1,000 by curves.
-    cluster : array-like of shape (rows,), optional
-        Labels of clusters of dependent rows, swapped whole.
-    seed : int
-        Of the randomness.
-
-    Returns
-    -------
-    PermutationTest
-
-    Raises
-    ------
-    InputError
-        If the models are not on the same rows and axes, or the convention is ``uq360``.
-
     Examples
     --------
-    >>> from howsure.topics.characteristic import bands_from_sd, characteristic_curve
+    >>> from howsure.topics.characteristic.bands import bands_from_sd
+    >>> from howsure.topics.characteristic.curve import characteristic_curve
     >>> rng = np.random.default_rng(0)
     >>> sd, zero, y = rng.uniform(0.5, 2.0, 500), np.zeros(500), rng.normal(0.0, 1.0, 500)
     >>> first = characteristic_curve(y, *bands_from_sd(zero, zero + 1))

@@ -41,7 +41,6 @@ from howsure.engine.metric import (
 )
 from howsure.predictions import Intervals
 from howsure.stats.estimate import Z_95, Estimate, mean_statistic, quantile_statistic
-from howsure.topics.characteristic import CharacteristicCurve, OperatingPoint
 from howsure.topics.characteristic.bands import (
     SUMS,
     Bands,
@@ -51,8 +50,8 @@ from howsure.topics.characteristic.bands import (
     whole_area,
     whole_gain,
 )
-from howsure.topics.characteristic.curve import curve_of
-from howsure.topics.characteristic.operating import Cost
+from howsure.topics.characteristic.curve import CharacteristicCurve, curve_of
+from howsure.topics.characteristic.operating import Cost, OperatingPoint
 from howsure.topics.characteristic.reference import compared
 from howsure.topics.characteristic.trace import AreaRequest, Reading, axes_needed, gain_of
 

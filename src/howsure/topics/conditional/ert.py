@@ -264,36 +264,6 @@ def excess_risk(
 ) -> Estimate:
     """How much better known chances forecast coverage than the target does.
 
-    Parameters
-    ----------
-    covered : array-like of shape (n,)
-        c_i: whether each row was covered.
-    chance : array-like of shape (n,)
-        h_i: chance that it is covered, in [0, 1], fitted to other rows; strictly inside for
-        the log loss.
-    coverage : float or array-like of shape (n,)
-        The target 1 − α, in (0, 1), or what each row claims, in [0, 1].
-    loss : {"squared", "absolute", "log"}
-        How forecasts are judged.
-    confidence : float
-        Of the interval.
-
-    Returns
-    -------
-    Estimate
-        Negative where the chances are worse than the constant. Its null is 0, which the mean over
-        models with conditional coverage does not exceed; p is by the normal limit, one-sided
-        (twice that for the absolute loss, as the folds agree on a sign). Details hold the parts
-        of the rows that are thought covered less (``under``) and more (``over``) than the target,
-        which sum to the value, and their standard errors.
-
-    Raises
-    ------
-    InputError
-        If an argument leaves its domain or lengths differ.
-
-    Notes
-    -----
     Squared: mean of (1−α−c_i)² − (h_i−c_i)². Absolute: mean of sign(h_i−(1−α))·(c_i−(1−α)).
     Log: mean log-loss of 1−α minus that of h_i, in nats. With p_i the true chances, their
     expectations are E[(p−(1−α))²] − E[(p−h)²], at most E|p−(1−α)|, and E[KL(p‖1−α)] −

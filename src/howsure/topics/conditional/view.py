@@ -34,21 +34,21 @@ from howsure.predictions import EvalSet, LabelSets
 from howsure.stats.ecdf import simultaneous_band
 from howsure.stats.estimate import Z_95
 from howsure.topics.calibration.components import MOVED, scale_of, shift_of
-from howsure.topics.conditional import (
-    ERT,
+from howsure.topics.conditional.dependence import (
     CoverageGap,
     DependenceTest,
-    LocalPit,
-    Region,
+    coverage_gap,
+    hsic,
+    width_correlation,
+)
+from howsure.topics.conditional.ert import ERT, ert
+from howsure.topics.conditional.forests import Region
+from howsure.topics.conditional.local_pit import LocalPit, local_pit
+from howsure.topics.conditional.slab import (
     RegionTest,
     WorstRegion,
     WorstSlab,
-    coverage_gap,
-    ert,
-    hsic,
-    local_pit,
     regions_differ,
-    width_correlation,
     worst_region,
     worst_slab,
 )

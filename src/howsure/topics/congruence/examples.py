@@ -381,23 +381,6 @@ class RejectionCurve:
 def rejection_curve(scores: npt.ArrayLike, errors: npt.ArrayLike) -> RejectionCurve:
     """Error of the rows kept when the rows with the highest scores are withheld.
 
-    Parameters
-    ----------
-    scores : array-like of shape (n,)
-        What decides: higher is rejected earlier, such as a congruence error. Rows of equal
-        score are rejected in random order; the curve is its expectation.
-    errors : array-like of shape (n,)
-        Loss of each row: absolute error, or negative log likelihood.
-
-    Returns
-    -------
-    RejectionCurve
-
-    Raises
-    ------
-    InputError
-        If the lengths differ or a number is not finite.
-
     Examples
     --------
     >>> curve = rejection_curve([1.0, 2.0, 3.0], [0.0, 1.0, 5.0])

@@ -138,42 +138,6 @@ def null_reference(
 ) -> NullReference:
     """Compare a model's errors with those of the same model in a world where it is right.
 
-    Parameters
-    ----------
-    reference : CongruenceReference
-        Fitted on labelled rows; its kernels, system and embeddings are used again.
-    grid : array-like of shape (g, d), optional
-        Where to evaluate; by default the reference inputs.
-    outcomes : callable, array-like or "exchange", optional
-        Outcomes drawn from the predictions: a function of a random generator that returns
-        shape (n,) or (n, p), or an array of shape (n, R) or (n, R, p). By default they are
-        drawn from the exact prediction; in samples mode they must be given, and the Monte-Carlo
-        draws of the reference stay as they are. ``exchange``, the default for `Empirical`, lets
-        y change places with one of its row's samples, or stay, each with chance 1/(m + 1).
-    replicates : int
-        R, for a function or by default.
-    most : int, optional
-        Replicates of a function, of a prediction or by exchange go on to so many while fewer than
-        10 have a mean error as large as the model's, and while they cost less than about 2 s. By
-        default they end at R.
-    level : float
-        Level of the upper quantiles.
-    seed : int
-        Seed of the draws.
-    near : ndarray or sparse array of float, shape (g, n), optional
-        Weights of the reference rows around each point, for `NullReference.near`.
-
-    Returns
-    -------
-    NullReference
-
-    Raises
-    ------
-    InputError
-        If a shape does not fit, there are no replicates, or outcomes are needed and not given.
-
-    Notes
-    -----
     The p-value tests that every outcome was drawn from its prediction, independently of the
     others; of samples, that y and the members of its row are exchangeable. Members that are put in
     y's place while y is left out would be nearer to each other than to y: with few of them a right
@@ -357,32 +321,6 @@ def mean_cce(
 ) -> MeanCCE:
     """Mean conditional congruence error with its Monte-Carlo and data uncertainty.
 
-    Parameters
-    ----------
-    reference : CongruenceReference
-        Fitted on labelled rows.
-    grid : array-like of shape (g, d), optional
-        Where to evaluate; by default the reference inputs.
-    repeats : sequence of PredictiveLaw, optional
-        Further Monte-Carlo draws of the same predictions, in samples mode.
-    bootstraps : int
-        Bootstrap samples of the reference rows, two or more. The grid is resampled as well:
-        with the reference rows where it is those rows, else on its own.
-    seed : int
-        Seed of the bootstrap.
-
-    Returns
-    -------
-    MeanCCE
-
-    Raises
-    ------
-    InputError
-        If a repeat does not fit the reference, differs in mode or number of draws, or there
-        are fewer than two bootstrap samples.
-
-    Notes
-    -----
     What is used again. For repeats: everything, the system and its factors; a repeat only adds
     right-hand sides. For a bootstrap sample: the output vectors, the kernel matrix and its
     low-rank factor, since repeated rows enter as counts c in (√c K √c + nλI) with the same K.

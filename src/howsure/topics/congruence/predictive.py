@@ -412,19 +412,6 @@ class Atoms:
 def expected_gram(kernel: Kernel, left: Atoms, right: Atoms) -> Array:
     """Average kernel E κ(Y, Y') of independent draws from every two atoms.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The output kernel.
-    left, right : Atoms
-        a and b atoms.
-
-    Returns
-    -------
-    ndarray of float, shape (a, b)
-
-    Notes
-    -----
     The difference of two independent normal laws is N(δ, s²) with s² the sum of the variances.
     For each output, Gaussian kernel: (1+2γs²)^(-1/2) exp(−γδ²/(1+2γs²)). Laplacian kernel:
     ½e^(−δ²/2s²)[erfcx((γs²+δ)/s√2) + erfcx((γs²−δ)/s√2)]. Outputs multiply.

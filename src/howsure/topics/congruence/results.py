@@ -145,16 +145,6 @@ def require_comparable(*results: CCE) -> None:
     Values have meaning only beside values of the same mode, number of draws, kernels,
     regularisation and number of reference rows.
 
-    Parameters
-    ----------
-    *results : CCE
-        What is to be compared.
-
-    Raises
-    ------
-    InputError
-        If a choice differs, saying which.
-
     Examples
     --------
     >>> result = CCE(values=np.zeros(1), mode="exact", draws=0, n=2, regularization=0.1,
@@ -174,21 +164,6 @@ def require_comparable(*results: CCE) -> None:
 
 def difference(first: CCE, second: CCE) -> FloatArray:
     """Difference of two models' errors, first − second, at each evaluation point.
-
-    Parameters
-    ----------
-    first, second : CCE
-        Of two models, computed alike at the same points.
-
-    Returns
-    -------
-    ndarray of float, shape (g,)
-        Negative where the first model is the more congruent.
-
-    Raises
-    ------
-    InputError
-        If they may not be compared, or have different numbers of points.
 
     Examples
     --------

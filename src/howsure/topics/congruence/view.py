@@ -47,12 +47,6 @@ from howsure.predictions import EvalSet, Prediction, Samples
 from howsure.stats.bootstrap import subsample
 from howsure.stats.estimate import Z_95, Estimate
 from howsure.stats.kernels import normalize_rows
-from howsure.topics.congruence import (
-    CongruenceReference,
-    NullReference,
-    mean_cce,
-    null_reference,
-)
 from howsure.topics.congruence.examples import (
     MapLayout,
     extremes,
@@ -67,9 +61,9 @@ from howsure.topics.congruence.laws import (
     law_of,
     predictive_of,
 )
-from howsure.topics.congruence.null import Outcomes
+from howsure.topics.congruence.null import NullReference, Outcomes, mean_cce, null_reference
 from howsure.topics.congruence.predictive import Mode
-from howsure.topics.congruence.reference import choose_kernel
+from howsure.topics.congruence.reference import CongruenceReference, choose_kernel
 from howsure.topics.congruence.results import lengths
 from howsure.topics.congruence.skce import skce_of_part
 

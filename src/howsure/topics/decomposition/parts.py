@@ -428,28 +428,6 @@ def elementary_quantiles(
     At θ a row scores 1 − τ where y ≤ θ < q, τ where q ≤ θ < y, else 0: what who acts where q > θ,
     and should where y > θ, loses. Over all θ it integrates to the mean pinball loss.
 
-    Parameters
-    ----------
-    y, quantile : array-like of shape (n,)
-        What happened and its predicted quantile.
-    thresholds : array-like of shape (k,)
-        Where to score, in the units of y.
-    level : float
-        Level τ of the quantile, in (0, 1).
-    weights : array-like of shape (n,), optional
-        Multiplicities of the rows.
-
-    Returns
-    -------
-    ndarray of float, shape (k,)
-
-    Raises
-    ------
-    InputError
-        If an argument leaves its domain, lengths differ, or a value is missing.
-
-    Notes
-    -----
     Ehm, Gneiting, Jordan and Krüger (2016), Of quantiles and expectiles, JRSS B 78, equation 6.
     O((n + k) log n).
 
@@ -477,26 +455,6 @@ def elementary_means(
     At θ a row scores 2 |y − θ| where θ lies between y and the mean, else 0. Over all θ it
     integrates to the mean squared error.
 
-    Parameters
-    ----------
-    y, mean : array-like of shape (n,)
-        What happened and its predicted mean.
-    thresholds : array-like of shape (k,)
-        Where to score, in the units of y.
-    weights : array-like of shape (n,), optional
-        Multiplicities of the rows.
-
-    Returns
-    -------
-    ndarray of float, shape (k,)
-
-    Raises
-    ------
-    InputError
-        If an argument leaves its domain, lengths differ, or a value is missing.
-
-    Notes
-    -----
     Source as in `elementary_quantiles`, equation 8 for the mean, times four.
 
     Examples

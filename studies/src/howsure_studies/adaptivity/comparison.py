@@ -26,7 +26,8 @@ from howsure.core.records import Direction, Notion, Record
 from howsure.core.registry import check_known
 from howsure.core.rng import child
 from howsure.engine.catalogue import catalogue
-from howsure.topics.adaptivity import NoiseFloor, Perturbation, ease, noise_floor
+from howsure.stats.ease import Perturbation, ease
+from howsure.topics.adaptivity.coverage import NoiseFloor, noise_floor
 from howsure_studies.engine.ranks import RankComparison, compare_ranks
 
 Numbers = Mapping[str, float | str]

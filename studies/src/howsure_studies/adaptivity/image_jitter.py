@@ -10,8 +10,7 @@ import numpy as np
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.rng import KeyArray, row_uniforms
-from howsure.stats.ease import Inputs
-from howsure.topics.adaptivity import Perturbation
+from howsure.stats.ease import Inputs, Perturbation
 
 
 @frozen

@@ -22,15 +22,9 @@ from howsure.core.arrays import FloatArray, as_matrix, as_vector, check_above
 from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.rng import child
+from howsure.stats.cells import EaseCells, largest_violation, signed_r2
 from howsure.stats.dominance import merge_ties
-from howsure.topics.adaptivity import (
-    REPEATS,
-    EaseCells,
-    GaussianNoise,
-    Perturbation,
-    largest_violation,
-    signed_r2,
-)
+from howsure.stats.ease import REPEATS, GaussianNoise, Perturbation
 from howsure.topics.association import binned_r2, kendall_tau
 from howsure_studies.adaptivity.comparison import (
     NO_SLOPE,
@@ -149,7 +143,7 @@ def regressed(
 
     Examples
     --------
-    >>> from howsure.topics.adaptivity import GaussianNoise
+    >>> from howsure.stats.ease import GaussianNoise
     >>> x = np.linspace(-1, 1, 9)[:, None]
     >>> task = regressed(
     ...     lambda rows: rows[:, 0] ** 2,
@@ -312,7 +306,7 @@ def compare_intervals(
 
     Examples
     --------
-    >>> from howsure.topics.adaptivity import GaussianNoise
+    >>> from howsure.stats.ease import GaussianNoise
     >>> rng = np.random.default_rng(0)
     >>> x = rng.uniform(-1, 1, (400, 1))
     >>> y = rng.normal(0, 0.2 + x[:, 0] ** 2)

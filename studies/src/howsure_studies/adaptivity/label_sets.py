@@ -27,23 +27,18 @@ from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.registry import Registry, check_known, unknown
 from howsure.core.rng import child
 from howsure.predictions import LabelSets
-from howsure.stats.cells import Cells
-from howsure.topics.adaptivity import (
+from howsure.stats.cells import (
     RAPS_STRATA,
-    REPEATS,
     TORCHCP_STRATA,
+    Cells,
     EaseCells,
-    GaussianNoise,
-    Perturbation,
     StratumCells,
-    class_numbers,
-    label_rank,
     largest_violation,
-    set_deficit,
-    set_excess,
     signed_r2,
-    surrogate_ease,
 )
+from howsure.stats.dominance import class_numbers, label_rank
+from howsure.stats.ease import REPEATS, GaussianNoise, Perturbation, surrogate_ease
+from howsure.topics.adaptivity.coverage import set_deficit, set_excess
 from howsure.topics.association import spearman
 from howsure_studies.adaptivity.comparison import (
     NO_SLOPE,
@@ -176,7 +171,7 @@ def classified(
 
     Examples
     --------
-    >>> from howsure.topics.adaptivity import GaussianNoise
+    >>> from howsure.stats.ease import GaussianNoise
     >>> def predict(x):
     ...     p = 1 / (1 + np.exp(-x[:, 0]))
     ...     return np.column_stack((1 - p, p))

@@ -19,7 +19,8 @@ from howsure.core.classes import frozen
 from howsure.core.convert import Bound, Checked, Count, Coverages, Positive, from_options, plain
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known, unknown
-from howsure.topics.adaptivity import REPEATS, class_numbers
+from howsure.stats.dominance import class_numbers
+from howsure.stats.ease import REPEATS
 from howsure_studies.adaptivity.comparison import SURROGATE, MethodComparison, joined
 from howsure_studies.adaptivity.intervals import (
     CONTROL,

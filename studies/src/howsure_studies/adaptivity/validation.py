@@ -21,14 +21,10 @@ from howsure.core.errors import InputError
 from howsure.core.progress import report_progress
 from howsure.core.records import ResultTable
 from howsure.core.rng import child
-from howsure.topics.adaptivity import (
-    EaseCells,
-    Resampling,
-    noise_floor,
-    satisfaction_rate,
-    t_cv,
-    t_ss,
-)
+from howsure.stats.cells import EaseCells
+from howsure.stats.permutation import Resampling
+from howsure.topics.adaptivity.association import satisfaction_rate, t_ss
+from howsure.topics.adaptivity.coverage import noise_floor, t_cv
 from howsure.topics.association import spearman
 from howsure_studies.adaptivity.label_sets import Classified, LabelMethod, first_sets, set_measures
 from howsure_studies.engine import columns_of

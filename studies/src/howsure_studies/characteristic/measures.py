@@ -19,17 +19,16 @@ from howsure.core.convert import Bound, Checked, Fraction, filled
 from howsure.core.records import Direction, Notion, Record
 from howsure.core.rng import child
 from howsure.engine.metric import MISS_RANGE, MissRange, check_miss_range
-from howsure.topics.characteristic import (
-    AreaRequest,
+from howsure.topics.characteristic.bands import XAxis, YAxis
+from howsure.topics.characteristic.curve import CharacteristicCurve
+from howsure.topics.characteristic.reference import Draws, gain_of_perfect_model
+from howsure.topics.characteristic.resampling import (
     BootstrapCurve,
     Bootstrapped,
-    CharacteristicCurve,
     bootstrap_curve,
-    gain_of_perfect_model,
+    units_of,
 )
-from howsure.topics.characteristic.bands import XAxis, YAxis
-from howsure.topics.characteristic.reference import Draws
-from howsure.topics.characteristic.resampling import units_of
+from howsure.topics.characteristic.trace import AreaRequest
 
 AXES: Final[tuple[tuple[XAxis, YAxis], ...]] = (
     ("bandwidth", "miss_rate"),
@@ -100,7 +99,7 @@ def measure(
 
     Examples
     --------
-    >>> from howsure.topics.characteristic import characteristic_curve
+    >>> from howsure.topics.characteristic.curve import characteristic_curve
     >>> error, band = np.array([1, -2, 0.5, 3]), np.array([1, 1, 1, 2])
     >>> curve = characteristic_curve(error, np.zeros(4), -band, band)
     >>> found = measure(curve, Measuring(replicates=50))
@@ -197,7 +196,7 @@ def crossing_of(curve: CharacteristicCurve, rows: IntArray | None = None) -> flo
 
     Examples
     --------
-    >>> from howsure.topics.characteristic import characteristic_curve
+    >>> from howsure.topics.characteristic.curve import characteristic_curve
     >>> band = np.array([1.0, 2.0, 3.0, 4.0])
     >>> crossing_of(characteristic_curve(band, 0 * band, -band, band))
     0.5

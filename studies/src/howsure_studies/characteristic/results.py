@@ -16,13 +16,9 @@ from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Record
 from howsure.stats.binomial import holm
-from howsure.topics.characteristic import (
-    AreaRequest,
-    CharacteristicCurve,
-    bootstrap_gain_difference,
-    characteristic_curve,
-)
-from howsure.topics.characteristic.resampling import permutation_tests
+from howsure.topics.characteristic.curve import CharacteristicCurve, characteristic_curve
+from howsure.topics.characteristic.resampling import bootstrap_gain_difference, permutation_tests
+from howsure.topics.characteristic.trace import AreaRequest
 from howsure_studies.characteristic.measures import Measuring
 from howsure_studies.engine.ranks import wilcoxon_holm
 

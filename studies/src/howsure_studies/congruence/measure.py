@@ -23,11 +23,13 @@ from howsure.core.convert import Checked, Count, Natural, checked, plain
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.progress import part_of, report_progress
 from howsure.core.rng import child
-from howsure.predictions import CountFamily, Distribution, EvalSet, Prediction, Samples
-from howsure.predictions.counts import DoublePoisson
-from howsure.topics.calibration import Weighting, calibration_error
-from howsure.topics.congruence import CongruenceReference, Draws, PredictiveLaw, null_reference
+from howsure.predictions import Distribution, EvalSet, Prediction, Samples
+from howsure.predictions.counts import CountFamily, DoublePoisson
+from howsure.topics.calibration.curve import Weighting, calibration_error
 from howsure.topics.congruence.laws import embeds_exactly, predictive_of
+from howsure.topics.congruence.null import null_reference
+from howsure.topics.congruence.predictive import Draws, PredictiveLaw
+from howsure.topics.congruence.reference import CongruenceReference
 from howsure.topics.congruence.view import CongruenceOptions
 from howsure_studies.congruence.networks import fit_methods
 from howsure_studies.congruence.result import CongruenceResult, CongruenceRun

@@ -16,7 +16,7 @@ from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Direction, Notion, Record, ResultTable
 from howsure.core.registry import check_known, unknown
-from howsure.topics.congruence import RejectionCurve, rejection_curve
+from howsure.topics.congruence.examples import RejectionCurve, rejection_curve
 from howsure_studies.engine import columns_of
 
 TITLES: Final[Mapping[str, str]] = {

@@ -27,7 +27,7 @@ from howsure.inputs.encoders.pretrained import Kind
 from howsure.predictions import Distribution
 from howsure.predictions.counts.dispersed import Dispersed, Family, checked_parameters
 from howsure.predictions.laws import Law, Parameters
-from howsure.topics.congruence import Mixtures, Normals, PredictiveLaw, Support
+from howsure.topics.congruence.predictive import Mixtures, Normals, PredictiveLaw, Support
 from howsure_studies.engine import (
     absolute,
     canonical,

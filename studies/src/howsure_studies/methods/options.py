@@ -15,7 +15,7 @@ from howsure.core.convert import checked
 from howsure.core.errors import InputError
 from howsure.core.registry import Registry, check_known, imported, unknown
 
-_HERE = "howsure.conformal"
+_HERE = "howsure.conformal.adapting"
 _FITTING = "howsure_studies.methods.conformal"
 
 REGRESSORS: Final = Registry(

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.conformal import DELTA, RankRule, TooFew
+from howsure.conformal.ranks import DELTA, RankRule
+from howsure.conformal.thresholds import TooFew
 from howsure.core.arrays import FloatArray, as_matrix
 from howsure.core.classes import frozen
 from howsure.core.convert import Coverages, Fraction, Natural, check_fields
@@ -17,7 +18,7 @@ from howsure.core.errors import InputError
 from howsure.core.progress import subscribe
 from howsure.core.registry import check_known
 from howsure.predictions import EvalSet, Prediction
-from howsure.recalibration import METHODS, RecalibrationOptions, Recalibrator, methods_of
+from howsure.recalibration import METHODS, Recalibrator, method, methods_of
 from howsure.recalibration import RecalibrationMethod as Recalibration
 from howsure.recalibration.dispatch import BEST, method_of
 from howsure.recalibration.levels import levels_with
@@ -190,18 +191,19 @@ class RecalibratedMethod(Method):
         return RecalibratedFit(trained, chosen, self.group_columns, trials)
 
     def _recalibration(
-        self, prediction: Prediction, method: str, by: tuple[str, ...] = ()
+        self, prediction: Prediction, name: str, by: tuple[str, ...] = ()
     ) -> Recalibration:
         """The recalibration of predictions of this kind, by all columns of groups or some."""
         kind = prediction.kind
-        info = method_of(kind, method)
-        if info is None:
-            suiting = [name for name in methods_of(kind) if name in WAYS]
+        if method_of(kind, name) is None:
+            suiting = [way for way in methods_of(kind) if way in WAYS]
             raise InputError(
                 f"method must suit what {self.inner.name} gives, {kind} "
-                f"({', '.join(suiting) or 'none does'}), got {method!r}"
+                f"({', '.join(suiting) or 'none does'}), got {name!r}"
             )
-        options = RecalibrationOptions(
+        return method(
+            name,
+            kind,
             coverages=self.coverages,
             too_few=self.too_few,
             rank=self.rank,
@@ -209,7 +211,6 @@ class RecalibratedMethod(Method):
             levels=levels_with(self.coverages),
             by=by or tuple(_column(number) for number in self.group_columns),
         )
-        return info.make(kind, options)
 
     def _check_reach(self, recalibrator: Recalibrator, rows: int) -> None:
         """Raise `InputError` where quantiles do not reach the widest interval."""

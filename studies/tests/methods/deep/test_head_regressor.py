@@ -27,7 +27,8 @@ from howsure.core.errors import (  # noqa: E402
     UnanswerableError,
 )
 from howsure.core.rng import child  # noqa: E402
-from howsure.predictions import Distribution, MixtureLaw, Quantiles  # noqa: E402
+from howsure.predictions import Distribution, Quantiles  # noqa: E402
+from howsure.predictions.mixtures import MixtureLaw  # noqa: E402
 from howsure_studies.methods.catalogue import method_named, method_spec, methods  # noqa: E402
 from howsure_studies.methods.deep import HEADS, HeadNetwork, HeadRegressor, together  # noqa: E402
 from howsure_studies.methods.deep.training import BatchTraining  # noqa: E402

@@ -12,7 +12,7 @@ import pytest
 
 from howsure.core.rng import child
 from howsure.predictions import Distribution
-from howsure.topics.calibration import calibration_error
+from howsure.topics.calibration.curve import calibration_error
 from howsure_studies.congruence.worlds import ConwayMaxwellPoisson
 
 SETS, ROWS = 40, 100
