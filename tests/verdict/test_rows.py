@@ -755,7 +755,7 @@ def test_a_column_that_may_mark_censored_rows_is_asked_for() -> None:
     held = censored("event")(child(8, "censored"), 400)
     mean, sd = of(held)
     table = {"y": held.y, "mean": mean, "sd": sd, "event": held.groups["event"].values()}
-    assert load(table).censoring == ("event",)
+    assert load(table).read().censoring == ("event",)
     (last,) = [
         each
         for each in assess(table, options=Options(trials=False)).verdict.splitlines()

@@ -148,7 +148,7 @@ class Command(TyperCommand):
                 flags += added
             else:
                 flags.append(flag.replace(kind=flag.KEYWORD_ONLY))
-        if len(flags) > _FEW:
+        if len(flags) > _MAX_FLAGS_SHOWN:
             flags.append(_HELP_ALL)
 
         def run(**chosen: Any) -> None:
@@ -168,7 +168,7 @@ class Command(TyperCommand):
         for param in built.params:
             if param.hidden and param.help:
                 param.hidden = False
-                self.rare += [param] if len(flags) > _FEW else []
+                self.rare += [param] if len(flags) > _MAX_FLAGS_SHOWN else []
         return built.params
 
     def format_help(self, ctx: Any, *args: Any) -> None:
@@ -203,7 +203,8 @@ def _help_all(ctx: typer.Context, wanted: bool) -> None:
         raise typer.Exit
 
 
-_FEW: Final = 16
+# All of them then fit on a screen of 60 lines.
+_MAX_FLAGS_SHOWN: Final = 16
 """A command with no more flags than these shows all of them."""
 _HELP_ALL: Final = _parameter(
     "help_all",

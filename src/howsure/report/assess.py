@@ -146,12 +146,12 @@ def assess(
     refuse_unknown(unknown)
     roles = {"features": features, "groups": groups, "time": time, "series": series}
     roles |= {"cluster": cluster, "weights": weights, "model": model, "levels": levels}
-    given = {name: value for name, value in roles.items() if value is not None}
+    named = {name: value for name, value in roles.items() if value is not None}
     if isinstance(data, Table):
-        table = Table.of(data, prediction, **given)
+        table = Table.of(data, prediction, **named)
         coverages = Table(coverage=coverage).coverages or table.coverages
     else:
-        table = Table(data, prediction, coverage=coverage, **given)
+        table = Table(data, prediction, coverage=coverage, **named)
         coverages = table.coverages
     options = options or Options()
     if options.no_rows and large is not None:

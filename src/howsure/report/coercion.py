@@ -57,7 +57,7 @@ def is_table(value: object) -> bool:
     if isinstance(value, (str, os.PathLike, Mapping, Loaded)) or is_lazy(value):
         return True
     if isinstance(value, (list, tuple)):
-        single = (isinstance(each, (str, os.PathLike, Mapping)) or is_frame(each) for each in value)
+        single = (isinstance(item, (str, os.PathLike, Mapping)) or is_frame(item) for item in value)
         return bool(value) and all(single)
     return is_frame(value)
 
@@ -196,8 +196,8 @@ def _from_arrays(
     **known: Any,
 ) -> Loaded:
     """Check arrays at the door; one evaluation set a model."""
-    beside = {"prediction": prediction, "features": features, "groups": groups, "ease": ease}
-    check_row_order(y, {**beside, **known})
+    arrays = {"prediction": prediction, "features": features, "groups": groups, "ease": ease}
+    check_row_order(y, {**arrays, **known})
     named = _as_text(y)
     truth = np.zeros(len(named)) if named is not None else as_vector(y, "y")
     n = len(truth)

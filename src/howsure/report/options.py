@@ -107,4 +107,6 @@ class Settings(Options):
     @classmethod
     def of(cls, options: Options, **more: Any) -> Self:
         """Options with the rest."""
-        return cls(**{part.name: getattr(options, part.name) for part in fields(options)}, **more)
+        return cls(
+            **{field.name: getattr(options, field.name) for field in fields(options)}, **more
+        )

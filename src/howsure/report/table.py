@@ -131,10 +131,10 @@ class Table:
         """The same table, if it is one; roles are then refused."""
         if not isinstance(data, cls):
             return cls(data, prediction, **roles)
-        given = [name for name, value in roles.items() if value is not None and np.size(value)]
-        if prediction is not None or given:
-            named = ["prediction"] * (prediction is not None) + given
-            raise InputError(f"name roles in the Table; got {', '.join(named)} beside one")
+        names = [name for name, value in roles.items() if value is not None]
+        names += ["prediction"] * (prediction is not None)
+        if names:
+            raise InputError(f"name roles in the Table; got {', '.join(names)} beside one")
         return data
 
     def read(self, large: Large | None = None, seed: int = 0) -> Loaded:
@@ -268,8 +268,8 @@ def unwrapped(
     return new, calibration, reading, named
 
 
-_OPTIONS: Final = {"slow": "also", **{part.name: part.name for part in fields(Options)}}
-_LARGE: Final = tuple(part.name for part in fields(Large))
+_OPTIONS: Final = {"slow": "also", **{field.name: field.name for field in fields(Options)}}
+_LARGE: Final = tuple(field.name for field in fields(Large))
 
 
 def refuse_unknown(unknown: Mapping[str, object]) -> None:
