@@ -77,6 +77,29 @@ def test_recalibration_takes_tables() -> None:
         howsure.recalibrate(howsure.Table(new, lower="l"), held)
 
 
+def test_what_verbs_do_with_a_table_it_does_itself() -> None:
+    new = {"low": [-1.0], "high": [1.0]}
+    held = howsure.Table(ENDS, groups="store", **ROLES)
+    for found, wanted in (
+        (held.recalibrate(new, method="cqr"), howsure.recalibrate(new, held, method="cqr")),
+        (held.conformal(new, method="cqr"), howsure.conformal(new, held, method="cqr")),
+    ):
+        np.testing.assert_equal(found.predictions, wanted.predictions)
+    assert held.improve(seed=1).right == howsure.improve(held, seed=1).right
+
+
+def test_limits_are_named_as_flags_are() -> None:
+    held = howsure.Table(ENDS, groups="store", **ROLES)
+    assert not held.check(max_coverage=0.99).failed
+    failed = held.check(min_coverage=0.99, by=["store"], confidence=0.9).failed
+    assert [each.limit.value for each in failed] == [0.99, 0.99]
+    assert len(held.check(limits=[{"measure": "mae", "max": 9.0}], max_mae=9).outcomes) == 2
+    with pytest.raises(InputError, match="nothing to judge"):
+        held.check()
+    with pytest.raises(InputError, match="near: confidence"):
+        held.check(min_coverage=0.5, confidenc=0.9)
+
+
 def test_a_table_holds_where_its_limits_do() -> None:
     from howsure.testing import assert_holds
 

@@ -23,6 +23,10 @@ from howsure.streaming import Large
 
 if TYPE_CHECKING:
     from howsure.report.assessment import Assessment
+    from howsure.report.check import CheckResult
+    from howsure.report.improve import Improvement
+    from howsure.report.recalibrate import Recalibration
+    from howsure.report.recalibrate_parts import RecalibratedFiles
 
 ROLES: Final = ("y", "missing", "coverage", "levels", "common_rows", *ROWS, *OF_TABLES)
 """What may be said of a table or of arrays."""
@@ -189,6 +193,62 @@ class Table:
         from howsure.report.assess import assess
 
         return assess(self, options=options, large=large, progress=progress)
+
+    def check(self, *, seed: int = 0, large: Large | None = None, **rules: Any) -> CheckResult:
+        """Judge limits and findings, as ``howsure check`` does.
+
+        Parameters
+        ----------
+        seed : int
+            Fixes all draws.
+        large : Large, optional
+            How a table too large for memory is read.
+        **rules
+            Limits by name, such as ``min_coverage=0.85`` or ``max_crps=2``; and keys of a file of
+            limits: `limits`, `by`, `fail_on`, `findings`, `ignore`, `tolerance`, `confidence`.
+
+        Returns
+        -------
+        CheckResult
+            With ``.failed``; it is printed in words.
+
+        Examples
+        --------
+        >>> y = np.random.default_rng(0).normal(size=500)
+        >>> table = Table(y, (np.full(500, -1.0), np.full(500, 1.0)), coverage=0.9)
+        >>> [str(each.limit) for each in table.check(min_coverage=0.85).failed]
+        ['empirical_coverage ≥ 0.85']
+        """
+        from howsure.report.check import check, rules_from
+
+        limits = list(rules.pop("limits", ()))
+        for name in list(rules):
+            side, _, measure = name.partition("_")
+            if side in ("min", "max") and measure:
+                limits.append({"measure": measure, side: rules.pop(name)})
+        wanted = rules_from({**rules, "limits": limits}, "check")
+        loaded = self.read(large, seed)
+        return check(
+            loaded.evalsets, wanted, coverages=self.coverages, seed=seed, totals=loaded.totals
+        )
+
+    def recalibrate(self, new: Any, **arguments: Any) -> Recalibration | RecalibratedFiles:
+        """As `howsure.recalibrate`, of new rows with this table as the calibration rows."""
+        from howsure.report.recalibrate import recalibrate
+
+        return recalibrate(new, self, **arguments)
+
+    def conformal(self, new: Any, **arguments: Any) -> Recalibration | RecalibratedFiles:
+        """As `howsure.conformal`, of new rows with this table as the calibration rows."""
+        from howsure.report.conformal import conformal
+
+        return conformal(new, self, **arguments)
+
+    def improve(self, **arguments: Any) -> Improvement:
+        """As `howsure.improve`, with this table as the held-out rows."""
+        from howsure.report.improve import improve
+
+        return improve(self, **arguments)
 
     def __repr__(self) -> str:
         sets = self.evalsets
