@@ -63,6 +63,8 @@ def test_rows_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     table.assess(options=QUICK)
     assert table.assess(options=QUICK).value("PICP") == np.mean(np.abs(Y) <= 1.2)
     assert len(times) == 1
+    table.assess(options=howsure.Options(trials=False, seed=1))  # nothing is drawn in reading
+    assert len(times) == 1
 
 
 def test_recalibration_takes_tables() -> None:
@@ -75,6 +77,8 @@ def test_recalibration_takes_tables() -> None:
     assert howsure.improve(held, seed=1).right == howsure.improve(ENDS, seed=1, **ROLES).right
     with pytest.raises(InputError, match="the two tables must have the same roles, got lower="):
         howsure.recalibrate(howsure.Table(new, lower="l"), held)
+    with pytest.raises(InputError, match="a Table of arrays has no columns to recalibrate"):
+        howsure.recalibrate(new, howsure.Table(Y, (Y - 1, Y + 1), coverage=0.9))
 
 
 def test_what_verbs_do_with_a_table_it_does_itself() -> None:

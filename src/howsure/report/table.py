@@ -16,7 +16,7 @@ from howsure.core.registry import check_known
 from howsure.inputs import ColumnUse, Loaded
 from howsure.predictions import EvalSet
 from howsure.predictions.columns import to_columns
-from howsure.report.coercion import OF_TABLES, ROWS, opened, source_fact
+from howsure.report.coercion import OF_TABLES, ROWS, is_table, opened, source_fact
 from howsure.report.document import Cell, Column, Grid
 from howsure.report.options import Options
 from howsure.streaming import Large
@@ -128,7 +128,7 @@ class Table:
         wanted = as_vector(coverage, "coverage", scalar=True).tolist() if np.size(coverage) else []
         self.source, self.coverages = data, wanted
         self._arguments = {"prediction": prediction, **roles}
-        self._read: tuple[object, Loaded] | None = None
+        self._read: tuple[Large | None, int, Loaded] | None = None
 
     @classmethod
     def of(cls, data: Any, prediction: Any = None, **roles: Any) -> Self:
@@ -142,14 +142,19 @@ class Table:
         return data
 
     def read(self, large: Large | None = None, seed: int = 0) -> Loaded:
-        """Evaluation sets, read once; of a table too large for memory, a sample and its totals."""
-        how = (large, seed)
-        if self._read is None or self._read[0] != how:
-            loaded = opened(
-                self.source, coverage=self.coverages, large=large, seed=seed, **self._arguments
-            )
-            self._read = how, loaded
-        return self._read[1]
+        """Evaluation sets, read once; of a table too large for memory, a sample and its totals.
+
+        The seed decides the sample.
+        """
+        if self._read is not None:
+            way, seed_of_sample, loaded = self._read
+            if way == large and (seed_of_sample == seed or not loaded.totals):
+                return loaded
+        loaded = opened(
+            self.source, coverage=self.coverages, large=large, seed=seed, **self._arguments
+        )
+        self._read = large, seed, loaded
+        return loaded
 
     @property
     def named(self) -> dict[str, Any]:
@@ -316,6 +321,11 @@ def unwrapped(
     """New rows and held-out rows as they are read, how their cells are, and their roles."""
     named: dict[str, Any] = {}
     for source in (calibration, new):
+        if isinstance(source, Table) and not is_table(source.source):
+            raise InputError(
+                "a Table of arrays has no columns to recalibrate: give the arrays by name, such as "
+                "{'y': y, 'lower': lower, 'upper': upper}"
+            )
         for name, value in source.named.items() if isinstance(source, Table) else ():
             if named.setdefault(name, value) != value:
                 raise InputError(
