@@ -241,13 +241,15 @@ class Table:
         """As `howsure.recalibrate`, of new rows with this table as the calibration rows."""
         from howsure.report.recalibrate import recalibrate
 
-        return recalibrate(new, self, **arguments)
+        served: Recalibration | RecalibratedFiles = recalibrate(new, self, **arguments)
+        return served
 
     def conformal(self, new: Any, **arguments: Any) -> Recalibration | RecalibratedFiles:
         """As `howsure.conformal`, of new rows with this table as the calibration rows."""
         from howsure.report.conformal import conformal
 
-        return conformal(new, self, **arguments)
+        served: Recalibration | RecalibratedFiles = conformal(new, self, **arguments)
+        return served
 
     def improve(self, **arguments: Any) -> Improvement:
         """As `howsure.improve`, with this table as the held-out rows."""
