@@ -19,8 +19,8 @@ models = {
     "knows the site": howsure.Distribution.normal(level, np.full(n, 1.1)),
     "too narrow": howsure.Distribution.normal(level + weather, np.full(n, 0.25)),
 }
-named = {"trials": False, "slow": ["miscalibration"]}
-result = howsure.assess(y, models, groups={"site": site}, **named)
+options = howsure.Options(trials=False, also=["miscalibration"])
+result = howsure.assess(y, models, groups={"site": site}, options=options)
 
 # %%
 # Parts of a score
@@ -42,7 +42,7 @@ result.plot("skill_by_group")
 # Which quantile y had where this one was predicted, in a band of what chance makes of right
 # forecasts.
 
-alone = howsure.assess(y, models["too narrow"], **named)
+alone = howsure.assess(y, models["too narrow"], options=options)
 alone.plot("reliability_low")
 
 # %%

@@ -68,8 +68,8 @@ forecast = howsure.Samples(mean[:, None] + np.quantile(missed, (np.arange(50) + 
 # states the distribution of y for every hour.
 
 groups = {"hour": hour[test]}
-told = {"groups": groups, "time": time[test], "trials": False}
-result = howsure.assess(y[test], forecast, **told)
+rows = {"groups": groups, "time": time[test]}
+result = howsure.assess(y[test], forecast, **rows, options=howsure.Options(trials=False))
 
 
 def show(name):
@@ -100,7 +100,8 @@ same_hour = show("crps_skill_within")
 # before. To it are added the changes of such a week in the past. howsure makes this forecast if it
 # is told the lead. Then the finding on skill is judged against it, too.
 
-result = howsure.assess(y[test], forecast, **told, options=howsure.Options(lead=24))
+options = howsure.Options(lead=24, trials=False)
+result = howsure.assess(y[test], forecast, **rows, options=options)
 last_week = show("seasonal_skill")
 (finding,) = [each for each in result.findings if each.id == "skill"]
 print(f"{finding.state}: {finding.sentence}")
