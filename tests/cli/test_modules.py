@@ -147,12 +147,12 @@ def test_looking_at_a_plan_runs_no_code_of_it(folder: Path) -> None:
     commands = [["bench", *look] for look in looks]
     before, *_, run = installed(folder, *commands, ["bench", "plans"], ["bench", "run", "own.toml"])
     assert before[0] == 2
-    assert "was not run in howsure-results as it stands" in before[2]
+    assert "was not run in howsure-results in its current form" in before[2]
     assert run[0] == 0, run
     loads = (folder / "loaded").read_text()
     ended = installed(folder, *commands)
     assert [code for code, *_ in ended] == [0, 0, 0], ended
-    assert all("trials are those of the last run" in err for _, _, err in ended)
+    assert all("trials are from the last run" in err for _, _, err in ended)
     assert "own" in ended[0][1]
     assert (folder / "loaded").read_text() == loads
     assert not (folder / "sprung").exists()

@@ -48,7 +48,7 @@ def test_tables_and_arrays_agree(tmp_path: Path) -> None:
     held = table()
     pd.DataFrame(held).to_parquet(tmp_path / "model.parquet")
     chosen: dict[str, Any] = {"groups": "side", "encode": {"note": lengths}, "coverage": 0.8}
-    first = howsure.assess(str(tmp_path / "model.parquet"), **chosen)
+    first = howsure.assess(howsure.Table(str(tmp_path / "model.parquet"), **chosen))
     law = Distribution.normal(held["mean"], held["sd"])
     arrays = howsure.assess(
         howsure.Table(
@@ -62,9 +62,10 @@ def test_tables_and_arrays_agree(tmp_path: Path) -> None:
     )
     loaded = howsure.load(held, groups="side", encode={"note": lengths})
     for other in (
-        howsure.assess(pd.DataFrame(held), **chosen),
-        howsure.assess(pl.DataFrame(held), **chosen),
-        howsure.assess(tmp_path / "model.parquet", **chosen),
+        *(
+            howsure.assess(howsure.Table(source, **chosen))
+            for source in (pd.DataFrame(held), pl.DataFrame(held), tmp_path / "model.parquet")
+        ),
         howsure.assess(loaded, coverage=0.8),
         arrays,
     ):

@@ -123,11 +123,11 @@ import sys
 import numpy as np
 from howsure.core.rng import child
 from howsure.predictions import Distribution
-from howsure import assess
+from howsure import Table, assess
 rng = child(2, "threads")
 x, mean = rng.normal(size=(400, 20)), rng.normal(size=400)
 y = mean + rng.normal(size=400)
-report = assess(y, Distribution.normal(mean, np.ones(400)), embedding=x)
+report = assess(Table(y, Distribution.normal(mean, np.ones(400)), embedding=x))
 for form in ("html", "markdown", "json", "csv"):
     sys.stdout.write(getattr(report, "to_" + form)())
 """

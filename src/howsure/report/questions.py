@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final, final
@@ -171,6 +171,7 @@ def document_of(
     What is not `drawn` has no figures.
     """
     entries = glossary(records)
+    short = _shortener(findings, records)
     models = {table.model for table in tables} - {""}
     shown_tables = [replace(t, model="") for t in tables] if len(models) < 2 else tables
     with collected() as faults:
@@ -187,12 +188,12 @@ def document_of(
         title=title,
         opening=Section(
             title="Verdict",
-            lines=_first_lines(lines, answer),
+            lines=short(_first_lines(lines, answer)),
             choices=() if first is None else (first,),
             grids=() if states is None else (states,),
         ),
-        sections=tuple(sections),
-        lines=tuple(lines),
+        sections=tuple(replace(section, lines=short(section.lines)) for section in sections),
+        lines=short(lines),
         answer=answer,
         findings=tuple(findings),
         advice=advice,
@@ -209,6 +210,25 @@ def _figures(curves: Sequence[Curve], tables: Sequence[ResultTable]) -> list[Fig
     from howsure.figures import figures_of  # slow to load
 
     return list(figures_of(curves, tables))
+
+
+def _shortener(
+    findings: Sequence[Finding], records: Sequence[Record]
+) -> Callable[[Iterable[VerdictLine]], tuple[VerdictLine, ...]]:
+    """What cuts long names of models, groups and columns, so that a screen has room for all."""
+    names = {name for finding in findings for name in (finding.model, finding.where)}
+    names |= {name for record in records for name in (record.model, record.group)}
+    cut = abridged(names)
+    longest = sorted(cut, key=len, reverse=True)
+
+    def shortened(text: str) -> str:
+        for name in longest:
+            text = text.replace(name, cut[name])
+        return text
+
+    return lambda lines: tuple(
+        replace(line, text=shortened(line.text), model=shortened(line.model)) for line in lines
+    )
 
 
 def _first_lines(
