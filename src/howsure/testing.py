@@ -39,7 +39,7 @@ from howsure.report.coercion import (
     opened,
 )
 from howsure.report.replicates import replicate_rng
-from howsure.report.table import Table
+from howsure.report.table import Table, as_coverages
 from howsure.verdict import TOLERANCE
 
 __all__ = ["assert_covers", "assert_holds", "replicate_rng"]
@@ -157,7 +157,7 @@ def assert_holds(
     >>> assert_holds(y, normal, limits=[{"measure": "crps", "max": 0.7}], fail_on="bad")
     """
     __tracebackhide__ = True
-    wanted = (coverage,) if isinstance(coverage, int | float) else tuple(coverage)
+    wanted = as_coverages(coverage)
     chosen = {name: given.pop(name) for name in _CHOICES if name in given}
     chosen = {k: tuple(v) if k in ("findings", "ignore") else v for k, v in chosen.items()}
     chosen |= {} if fail_on is None else {"fail_on": fail_on}

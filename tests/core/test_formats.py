@@ -132,3 +132,9 @@ def test_parts_are_listed_as_people_do() -> None:
     for count, text in ((1, "a"), (2, "a and b"), (3, "a, b and c"), (4, "a, b, c and d")):
         assert formats.listed("abcd"[:count]) == text
     assert formats.listed("abcd", 2, last="or") == "a, b or 2 more"
+
+
+def test_names_with_commas_stay_apart() -> None:
+    assert formats.joined(["a", "b"]) == "a, b"
+    assert formats.joined(["a, old", "b"]) == "a, old; b"
+    assert formats.listed(["a, old", "b", "c"]) == "a, old; b and c"

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import howsure
 from extras import needs
 from howsure.core.errors import InputError
 from howsure.metrics import crps, log_score
@@ -67,12 +68,26 @@ def test_crps_of_each_kind_is_that_of_its_numbers() -> None:
     table, levels = np.sort(RNG.normal(size=(40, 4)), axis=1), np.array([0.1, 0.25, 0.6, 0.9])
     pairs = [
         (crps(Y, Distribution.normal(Y + 1.0, np.ones(40))), crps_normal(Y, Y + 1.0, np.ones(40))),
-        (crps(Y, Samples(table)), crps_samples(Y, table)),
-        (crps(Y, Samples(table), fair=False), crps_samples(Y, table, fair=False)),
+        (crps(Y, Samples(table), fair=True), crps_samples(Y, table)),
+        (crps(Y, Samples(table)), crps_samples(Y, table, fair=False)),
         (crps(Y, Quantiles(levels, table)), crps_quantiles(Y, table, levels)),
     ]
     for got, want in pairs:
         np.testing.assert_array_equal(got, want)
+
+
+def test_a_score_is_the_measure_of_its_name() -> None:
+    table = np.sort(RNG.normal(size=(40, 6)), axis=1)
+    for prediction in (
+        Distribution.normal(Y + 1.0, np.ones(40)),
+        Samples(table),
+        Quantiles(np.array([0.1, 0.25, 0.4, 0.5, 0.6, 0.9]), table),
+    ):
+        report = howsure.assess(Y, prediction, options=howsure.Options(trials=False))
+        assert report.value("crps") == pytest.approx(crps(Y, prediction).mean())
+    fair = crps(Y, Samples(table), fair=True).mean()
+    report = howsure.assess(Y, Samples(table), options=howsure.Options(trials=False))
+    assert report.value("crps_fair") == pytest.approx(fair)
 
 
 def test_log_scores_are_minus_the_log_density() -> None:

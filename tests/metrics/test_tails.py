@@ -166,11 +166,11 @@ def test_the_fair_score_of_samples_is_that_of_their_law() -> None:
     y, members = rng.normal(size=40_000), howsure.Samples(rng.normal(size=(40_000, 4)))
     normal = howsure.Distribution.normal(np.zeros(40_000), np.ones(40_000))
     for lower, upper in RANGES[1:]:
-        fair = twcrps(y, members, lower=lower, upper=upper)
+        fair = twcrps(y, members, lower=lower, upper=upper, fair=True)
         law = twcrps(y, normal, lower=lower, upper=upper)
         off = fair - law
         assert off.mean() == pytest.approx(0.0, abs=3.5 * off.std() / 200)
-        unfair = twcrps(y, members, lower=lower, upper=upper, fair=False) - law
+        unfair = twcrps(y, members, lower=lower, upper=upper) - law
         assert unfair.mean() > 3.5 * unfair.std() / 200
 
 
@@ -205,8 +205,9 @@ def test_without_thresholds_it_is_the_crps() -> None:
     for score in (crps, twcrps):
         law = score(y, howsure.Distribution.normal(place, scale))
         assert law == pytest.approx(crps_normal(y, place, scale))
-        assert score(y, howsure.Samples(table)) == pytest.approx(crps_samples(y, table))
-        steps_only = score(y, howsure.Samples(table), fair=False)
+        fair = score(y, howsure.Samples(table), fair=True)
+        assert fair == pytest.approx(crps_samples(y, table))
+        steps_only = score(y, howsure.Samples(table))
         assert steps_only == pytest.approx(crps_samples(y, table, fair=False))
         stated = score(y, howsure.Quantiles(levels, steps))
         assert stated == pytest.approx(crps_quantiles(y, steps, levels))

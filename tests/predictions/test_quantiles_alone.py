@@ -46,7 +46,7 @@ def test_its_share_of_y_is_judged(level: float, off: float) -> None:
     assert (found.state == "bad") == (off != 0.0)
     side = "at or below" if level >= 0.5 else "at or above"
     assert f"of y are {side} the {level:g} quantile, expected" in found.sentence
-    assert off == 0.0 or f"the quantile is too {'low' if off < 0 else 'high'}" in found.sentence
+    assert off == 0.0 or f"the quantile is too {'low' if off < 0 else 'high'}, by" in found.sentence
     assert all(np.isfinite(r.value) or np.isnan(r.value) for r in made.records)
 
 

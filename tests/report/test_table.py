@@ -118,7 +118,7 @@ def test_a_table_holds_where_its_limits_do() -> None:
         ({"slow": ["skce"]}, r"give options=howsure.Options\(also=…\)"),
         ({"memory": "2GB"}, r"give large=howsure.Large\(memory=…\)"),
         ({"lower": "low"}, r"give howsure.Table\(…, lower=…\) as the data"),
-        ({"x": Y}, "the inputs are features="),
+        ({"x": Y}, "name the inputs with features="),
         ({"gruops": SITES}, "near: groups"),
     ],
 )
@@ -145,6 +145,8 @@ def test_load_reads_now(tmp_path: Path) -> None:
     ("options", "words"),
     [
         ({"tolerance": 1.5}, "tolerance must be"),
+        ({"confidence": 95}, "confidence must be"),
+        ({"seed": -1}, "seed must be"),
         ({"ignore": {"widht"}}, "ignore must be among"),
         ({"cells": 2}, "cells must be"),
         ({"also": ["skc"]}, "also"),

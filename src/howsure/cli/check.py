@@ -33,6 +33,7 @@ from howsure.report.check import (
     check,
     check_new,
     limit_of,
+    limits_named,
     project_rules,
     read_rules,
     with_more,
@@ -46,12 +47,7 @@ def parse_limits(
     named: Mapping[str, float | None], least: Sequence[str], most: Sequence[str]
 ) -> tuple[Limit, ...]:
     """Limits from flags such as ``--min-coverage 0.88`` and ``--max crps=2``."""
-    limits: list[Limit] = []
-    for flag in sorted(named, key=lambda name: name.startswith("max")):
-        value = named[flag]
-        if value is not None:
-            side, _, metric = flag.partition("_")
-            limits.append(_limit(f"--{flag.replace('_', '-')}", metric, side, value))
+    limits = limits_named(named, lambda name: f"--{name.replace('_', '-')}")
     for side, texts in (("min", least), ("max", most)):
         for text in texts:
             metric, sign, number = text.partition("=")

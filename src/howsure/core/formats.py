@@ -183,7 +183,13 @@ def listed(parts: Iterable[str], most: int | None = None, *, last: str = "and") 
     words = list(parts)
     if most is not None and len(words) > most:
         words = [*words[:most], f"{len(words) - most} more"]
-    return f" {last} ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+    return f" {last} ".join(filter(None, (joined(words[:-1]), words[-1])))
+
+
+def joined(names: Iterable[str]) -> str:
+    """Names in a row, apart by commas, or by semicolons where a name has one."""
+    words = list(names)
+    return ("; " if any(", " in word for word in words) else ", ").join(words)
 
 
 def roughly(count: float) -> str:

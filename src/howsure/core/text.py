@@ -71,7 +71,7 @@ def capitalized(text: str) -> str:
 def headed(text: object, limit: int = 120) -> str:
     """One line that begins with a capital letter, for an axis or a column; symbols stay."""
     plain = one_line(text, limit)
-    return plain if len(plain) == 1 else plain[:1].upper() + plain[1:]
+    return capitalized(plain)
 
 
 def distinct(texts: Iterable[object], limit: int = 80) -> tuple[str, ...]:

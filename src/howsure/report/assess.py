@@ -15,7 +15,7 @@ from howsure._version import __version__
 from howsure.core.arrays import AnyArray
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError, attempt, collected
-from howsure.core.formats import listed
+from howsure.core.formats import joined, listed
 from howsure.core.progress import Listener, report_progress, subscribe
 from howsure.core.records import Record, ResultTable
 from howsure.core.registry import attribute_of
@@ -37,7 +37,7 @@ from howsure.report.images import missing_images
 from howsure.report.measured import Measured, Model, TopicReport, given_inputs
 from howsure.report.no_rows import check_no_state, of_many_rows, without_rows
 from howsure.report.options import Options, Settings
-from howsure.report.table import Table, refuse_unknown
+from howsure.report.table import Table, as_coverages, refuse_unknown
 from howsure.streaming import Large
 from howsure.topics.baseline import with_baselines
 from howsure.topics.compare import BEST_COMPARED, MAX_MODELS_IN_PAIRS, standing
@@ -148,11 +148,13 @@ def assess(
     roles |= {"cluster": cluster, "weights": weights, "model": model, "levels": levels}
     named = {name: value for name, value in roles.items() if value is not None}
     if isinstance(data, Table):
-        table = Table.of(data, prediction, **named)
-        coverages = Table(coverage=coverage).coverages or table.coverages
+        names = [*named, *(["prediction"] if prediction is not None else [])]
+        if names:
+            raise InputError(f"name roles in the Table; got {', '.join(names)} beside one")
+        table = data
     else:
         table = Table(data, prediction, coverage=coverage, **named)
-        coverages = table.coverages
+    coverages = as_coverages(coverage) or table.coverages
     options = options or Options()
     if options.no_rows and large is not None:
         check_no_state(large.state)
@@ -370,7 +372,7 @@ def _in_detail(done: Sequence[Evaluation], ranked: Standing | None) -> tuple[set
         return set(names), ""
     best = names[:BEST_COMPARED] if ranked is None else list(ranked.models[:BEST_COMPARED])
     how = "given first" if ranked is None else f"with the lowest mean {ranked.score.title}"
-    return set(best), f"the {BEST_COMPARED} of {len(names):,} models {how}: {', '.join(best)}"
+    return set(best), f"the {BEST_COMPARED} of {len(names):,} models {how}: {joined(best)}"
 
 
 def missing_fact(images: AnyArray | None, names: AnyArray) -> dict[str, str]:
@@ -589,7 +591,7 @@ def _facts(models: Sequence[Model]) -> dict[str, str]:
     )
     facts = {
         "Rows": f"{first.n:,}",
-        "Models": ", ".join(model.name for model in models),
+        "Models": joined(model.name for model in models),
         "Predictions": ", ".join([*kinds, *(["point"] if first.point is not None else [])]),
         "Nominal coverage": ", ".join(coverages) or "unknown",
         "Confidence of intervals": f"{settings.confidence:g}",
@@ -602,7 +604,7 @@ def _facts(models: Sequence[Model]) -> dict[str, str]:
         "howsure": __version__,
     }
     if first.groups:
-        facts["Groups"] = ", ".join(first.groups)
+        facts["Groups"] = joined(first.groups)
     if first.weights is not None:
         facts[WEIGHTS] = _sense(first.weights)
     if first.cluster is not None:

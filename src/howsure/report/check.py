@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from operator import attrgetter
@@ -770,7 +770,7 @@ class _LimitEntry(Checked):
         return limits_of(self.measure, self.min, self.max, **scope)
 
 
-def rules_from(given: Mapping[str, Any], name: str) -> Rules:
+def rules_from(given: Mapping[str, Any], name: str, limits_too: Iterable[Limit] = ()) -> Rules:
     """Rules from the tables of a file, or a mapping like it; messages begin with its name."""
     with within(name):
         tables = given.get("limits", ())
@@ -782,13 +782,27 @@ def rules_from(given: Mapping[str, Any], name: str) -> Rules:
         limits = [
             limit for number, table in enumerate(tables, 1) for limit in _limits(table, number)
         ]
-        options = {**given, "limits": tuple(limits)}
+        options = {**given, "limits": (*limits_too, *limits)}
         if options.get("fail_on") == "watch":  # as version 0.2 called it
             options["fail_on"] = "caution"
         rules = from_options(Rules, options, "key")
         if not rules.judges:
             raise InputError('nothing to judge: give limits, or fail_on = "bad"')
     return rules
+
+
+def limits_named(
+    values: Mapping[str, float | None], title: Callable[[str], str] = str
+) -> list[Limit]:
+    """Limits from names such as ``min_coverage``, the least first; errors begin with a title."""
+    limits = []
+    for name in sorted(values, key=lambda name: name.startswith("max")):
+        value = values[name]
+        if value is not None:
+            side: Side = "max" if name.startswith("max") else "min"
+            with within(title(name)):
+                limits.append(limit_of(name.partition("_")[2], side, value))
+    return limits
 
 
 def _limits(table: Any, number: int) -> list[Limit]:

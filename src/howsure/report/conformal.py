@@ -12,7 +12,7 @@ from howsure.core.errors import InputError
 from howsure.core.registry import unknown
 from howsure.inputs.sources import BATCH_ROWS
 from howsure.report.recalibrate import Recalibration, given_fit, served
-from howsure.report.table import unwrapped
+from howsure.report.table import split_roles
 from howsure.streaming.load import Large
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def conformal(
         if method is None:
             raise InputError(f"method must be one of {', '.join(CONFORMAL_METHODS)}, got none")
         raise InputError(unknown(method, CONFORMAL_METHODS, "method"))
-    new, calibration, reading, roles = unwrapped(new, calibration, columns)
+    new, calibration, reading, roles = split_roles(new, calibration, columns)
     roles.pop("coverage", None)
     if roles.get("label_set"):
         roles["coverage"] = share

@@ -18,7 +18,7 @@ from howsure.core.formats import listed, percent
 from howsure.recalibration import FittedRecalibration
 from howsure.recalibration.serialization import TaughtScale
 from howsure.report.recalibrate import held_out, unfitted
-from howsure.report.table import unwrapped
+from howsure.report.table import split_roles
 from howsure.streaming.load import Large
 from howsure.verdict import words
 from howsure.verdict.findings import questions
@@ -225,7 +225,7 @@ def improve(
     >>> bool(0.9 < new.predictions["recalibrated_sd"][0] < 1.1)
     True
     """
-    _, calibration, reading, roles = unwrapped(None, calibration, columns)
+    _, calibration, reading, roles = split_roles(None, calibration, columns)
     teaching = held_out(calibration, (), roles, reading, large)
     rows = improved(
         teaching.rows, until_right=until_right, hold_back=hold_back, coverages=coverages, seed=seed

@@ -30,6 +30,7 @@ from howsure.predictions.base import wanted_levels
 from howsure.report.assess import assess
 from howsure.report.assessment import Assessment
 from howsure.report.coercion import features_of
+from howsure.report.table import as_coverages
 
 # The usual one.
 DEFAULT_COVERAGE: Final = 0.9
@@ -91,7 +92,7 @@ def assess_model(
     check_row_order(y, {"X": X})
     truth = as_vector(y, "y")
     _check_rows(X, len(truth))
-    wanted = np.atleast_1d(np.asarray(coverage, dtype=np.float64))
+    coverages = tuple(as_coverages(coverage))
     at = None if levels is None else wanted_levels(levels)
     named = isinstance(model, Mapping)
     models = model if named else {_title(model): model}
@@ -104,7 +105,7 @@ def assess_model(
             X,
             len(truth),
             y=truth,
-            coverages=tuple(wanted.tolist()),
+            coverages=coverages,
             levels=at,
             called=f"model {str(name)!r}" if named else "model",
         )

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Self
 
+from howsure.core.arrays import check_fraction
 from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.engine.catalogue import asked_for
@@ -86,6 +87,8 @@ class Options:
     no_rows: bool = False
 
     def __post_init__(self) -> None:
+        check_fraction(self.confidence, "confidence")
+        check_whole(self.seed, "seed", 0)
         check_judging(self.tolerance, self.ignore)
         check_miss_range(self.miss_range)
         if self.cells is not None:

@@ -40,7 +40,7 @@ from howsure.recalibration.recent import since_rows
 from howsure.recalibration.serialization import TaughtScale
 from howsure.recalibration.sets import NO_PROBABILITIES, TEMPERATURE
 from howsure.report.coercion import columns_of
-from howsure.report.table import unwrapped
+from howsure.report.table import split_roles
 from howsure.streaming.load import Large, load_parts
 
 if TYPE_CHECKING:
@@ -325,7 +325,7 @@ def recalibrate(
     """
     if coverage is not None and columns.get("lower"):
         columns["coverage"] = coverage
-    new, calibration, reading, roles = unwrapped(new, calibration, columns)
+    new, calibration, reading, roles = split_roles(new, calibration, columns)
     return served(
         output,
         new,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Final, Self, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 
@@ -123,23 +123,9 @@ class Table:
     def __init__(self, data: Any = None, prediction: Any = None, **roles: Any) -> None:
         for name in roles:
             check_known(name, ROLES, "a role of Table")
-        coverage = roles.pop("coverage", None)
-        coverage = () if coverage is None else coverage
-        wanted = as_vector(coverage, "coverage", scalar=True).tolist() if np.size(coverage) else []
-        self.source, self.coverages = data, wanted
+        self.source, self.coverages = data, as_coverages(roles.pop("coverage", ()))
         self._arguments = {"prediction": prediction, **roles}
         self._read: tuple[Large | None, int, Loaded] | None = None
-
-    @classmethod
-    def of(cls, data: Any, prediction: Any = None, **roles: Any) -> Self:
-        """The same table, if it is one; roles are then refused."""
-        if not isinstance(data, cls):
-            return cls(data, prediction, **roles)
-        names = [name for name, value in roles.items() if value is not None]
-        names += ["prediction"] * (prediction is not None)
-        if names:
-            raise InputError(f"name roles in the Table; got {', '.join(names)} beside one")
-        return data
 
     def read(self, large: Large | None = None, seed: int = 0) -> Loaded:
         """Evaluation sets, read once; of a table too large for memory, a sample and its totals.
@@ -157,7 +143,7 @@ class Table:
         return loaded
 
     @property
-    def named(self) -> dict[str, Any]:
+    def named_roles(self) -> dict[str, Any]:
         """The roles that were named, and how cells are read."""
         roles = {**self._arguments, "coverage": self.coverages or None}
         return {name: value for name, value in roles.items() if value is not None}
@@ -181,11 +167,6 @@ class Table:
     def facts(self) -> dict[str, str]:
         """What to state of the table in a report."""
         return {**source_fact(self.source), **self.read().facts}
-
-    @property
-    def dropped(self) -> int:
-        """Rows that were left out because a cell was missing."""
-        return self.read().dropped
 
     def assess(
         self,
@@ -224,14 +205,11 @@ class Table:
         >>> [str(each.limit) for each in table.check(min_coverage=0.85).failed]
         ['empirical_coverage ≥ 0.85']
         """
-        from howsure.report.check import check, rules_from
+        from howsure.report.check import check, limits_named, rules_from
 
-        limits = list(rules.pop("limits", ()))
-        for name in list(rules):
-            side, _, measure = name.partition("_")
-            if side in ("min", "max") and measure:
-                limits.append({"measure": measure, side: rules.pop(name)})
-        wanted = rules_from({**rules, "limits": limits}, "check")
+        names = [name for name in rules if name.startswith(("min_", "max_"))]
+        limits = limits_named({name: rules.pop(name) for name in names})
+        wanted = rules_from(rules, "check", limits)
         loaded = self.read(large, seed)
         return check(
             loaded.evalsets, wanted, coverages=self.coverages, seed=seed, totals=loaded.totals
@@ -278,6 +256,14 @@ class Table:
         return "".join(html_table(grid) for grid in grids if grid.size)
 
 
+def as_coverages(coverage: float | Sequence[float] | None) -> list[float]:
+    """One nominal coverage or several, as a list; none is an empty one."""
+    if coverage is None or not np.size(coverage):
+        return []
+    listed: list[float] = as_vector(coverage, "coverage", scalar=True).tolist()
+    return listed
+
+
 def _cells(row: Iterable[object]) -> tuple[Cell, ...]:
     return tuple(Cell(formats.cell(value)) for value in row)
 
@@ -317,27 +303,27 @@ READING: Final = {"missing": "error", "crossing": "error", "encoding": None, "de
 """How the cells of a table are read, where nothing is said."""
 
 
-def unwrapped(
+def split_roles(
     new: Any, calibration: Any, roles: Mapping[str, Any]
 ) -> tuple[Any, Any, dict[str, Any], Any]:
     """New rows and held-out rows as they are read, how their cells are, and their roles."""
-    named: dict[str, Any] = {}
+    roles_of_both: dict[str, Any] = {}
     for source in (calibration, new):
         if isinstance(source, Table) and not is_table(source.source):
             raise InputError(
                 "a Table of arrays has no columns to recalibrate: give the arrays by name, such as "
                 "{'y': y, 'lower': lower, 'upper': upper}"
             )
-        for name, value in source.named.items() if isinstance(source, Table) else ():
-            if named.setdefault(name, value) != value:
+        for name, value in source.named_roles.items() if isinstance(source, Table) else ():
+            if roles_of_both.setdefault(name, value) != value:
                 raise InputError(
-                    f"the two tables must have the same roles, got {name}={named[name]!r} and "
-                    f"{name}={value!r}"
+                    "the two tables must have the same roles, got "
+                    f"{name}={roles_of_both[name]!r} and {name}={value!r}"
                 )
-    named |= roles
-    reading = {name: named.pop(name, usual) for name, usual in READING.items()}
+    roles_of_both |= roles
+    reading = {name: roles_of_both.pop(name, usual) for name, usual in READING.items()}
     new, calibration = (s.source if isinstance(s, Table) else s for s in (new, calibration))
-    return new, calibration, reading, named
+    return new, calibration, reading, roles_of_both
 
 
 _OPTIONS: Final = {"slow": "also", **{field.name: field.name for field in fields(Options)}}
@@ -348,7 +334,7 @@ def refuse_unknown(unknown: Mapping[str, object]) -> None:
     """Refuse keywords that a verb does not have, and say where they belong."""
     for name in unknown:
         if name == "x":
-            raise InputError("x is no argument: the inputs are features=…")
+            raise InputError("x is not an argument: name the inputs with features=…")
         if name in _OPTIONS:
             raise InputError(
                 f"{name} is an option: give options=howsure.Options({_OPTIONS[name]}=…)"
@@ -357,7 +343,7 @@ def refuse_unknown(unknown: Mapping[str, object]) -> None:
             raise InputError(f"{name} is about reading: give large=howsure.Large({name}=…)")
         if name in ROLES:
             raise InputError(f"{name} is a role: give howsure.Table(…, {name}=…) as the data")
-        check_known(name, (*_ASSESSED, *_OPTIONS, *_LARGE, *ROLES), "an argument")
+        check_known(name, (*_ARGUMENTS, *_OPTIONS, *_LARGE, *ROLES), "an argument")
 
 
-_ASSESSED: Final = ("data", "prediction", "options", "large", "progress")
+_ARGUMENTS: Final = ("data", "prediction", "options", "large", "progress")

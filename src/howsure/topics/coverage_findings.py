@@ -156,7 +156,7 @@ def _quantile_words(draft: Draft) -> Words:
     way = "low" if (draft.effect < 0) == upper else "high"
     return Words(
         f"{share_with_span(record)} {where}, expected {claim}",
-        f"the quantile is too {way} by {points(draft.effect)}",
+        f"the quantile is too {way}, by {points(draft.effect)} of coverage",
         "in line with the expected share" + _as_others(draft, "intervals"),
         clause=f"{percent(record.value)} {where} (expected {claim})",
     )

@@ -49,7 +49,7 @@ MAX_COUNTS_SUMMED = 4096
 COUNTS_AT_ONCE = 1 << 18
 
 
-def crps(y: npt.ArrayLike, prediction: Prediction, *, fair: bool = True) -> FloatArray:
+def crps(y: npt.ArrayLike, prediction: Prediction, *, fair: bool = False) -> FloatArray:
     """CRPS (continuous ranked probability score) of each row's prediction.
 
     ∫ (F(t) − 1{y ≤ t})² dt, with F the predicted cumulative distribution function. Lower is better,
@@ -63,8 +63,8 @@ def crps(y: npt.ArrayLike, prediction: Prediction, *, fair: bool = True) -> Floa
         A `Distribution`, `Samples` or `Quantiles` of n rows. An array would not say which it is:
         draws of shape (n, m) are given as ``Samples(draws)``.
     fair : bool
-        Of samples, whether to judge the distribution behind them, which needs at least two a row,
-        rather than their own step function.
+        Of samples, whether to judge the distribution behind them, which needs at least two per
+        row, rather than their own step function, as the measure ``crps`` of a report does.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def crps(y: npt.ArrayLike, prediction: Prediction, *, fair: bool = True) -> Floa
     Samples s_1, …, s_m: mean_j |s_j − y| − Σ_{j,k} |s_j − s_k| / (2m²), or with 2m(m − 1) in place
     of 2m² where ``fair``: then its expectation is the CRPS of the distribution behind the draws,
     whatever m is (Ferro 2014, Quarterly Journal of the Royal Meteorological Society 140). In a
-    report the measure ``crps_fair`` is the fair score, ``crps`` the other.
+    report that is the measure ``crps_fair``.
 
     Quantiles: 2 ∫ pinball_τ(y, q_τ) dτ by the trapezoid over the given levels. What lies beyond the
     outermost levels is left out, so values over other levels are not comparable (Laio and Tamea
@@ -100,8 +100,8 @@ def crps(y: npt.ArrayLike, prediction: Prediction, *, fair: bool = True) -> Floa
     >>> from howsure import Distribution, Quantiles, Samples
     >>> crps([0.0], Distribution.normal([0.0], [1.0])).round(4)
     array([0.2337])
-    >>> crps([0.0], Samples([[-1.0, 1.0]])), crps([0.0], Samples([[-1.0, 1.0]]), fair=False)
-    (array([0.]), array([0.5]))
+    >>> crps([0.0], Samples([[-1.0, 1.0]])), crps([0.0], Samples([[-1.0, 1.0]]), fair=True)
+    (array([0.5]), array([0.]))
     >>> crps([0.0], Quantiles([0.25, 0.5, 0.75], [[-1.0, 0.0, 1.0]]))
     array([0.125])
     """

@@ -71,7 +71,7 @@ def twcrps(
     *,
     lower: float = -math.inf,
     upper: float = math.inf,
-    fair: bool = True,
+    fair: bool = False,
 ) -> FloatArray:
     """Threshold-weighted CRPS (twCRPS) of each row: what the prediction says of the values between.
 

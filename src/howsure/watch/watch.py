@@ -36,7 +36,7 @@ from howsure.inputs.sources import (
 )
 from howsure.inputs.values import typed
 from howsure.predictions import EvalSet, content_order
-from howsure.report.table import unwrapped
+from howsure.report.table import split_roles
 from howsure.streaming.totals import hashed_labels
 from howsure.verdict import TOLERANCE
 from howsure.watch.booking import Arrivals, Booked, NamedOutcomes
@@ -167,7 +167,7 @@ class Watch:
         """
         check_whole(mature, "mature", 0)
         check_fraction(tolerance, "tolerance")
-        _, reference, reading, columns = unwrapped(None, reference, columns)
+        _, reference, reading, columns = split_roles(None, reference, columns)
         if unused := sorted(name for name in _UNUSED if columns.get(name)):
             raise InputError(f"{listed(unused)} must be left out: a watch does not use it")
         row_id = columns.pop("rows", None) or row_id
