@@ -82,7 +82,7 @@ def test_findings_are_judged_by_the_baseline(tables: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--baseline", "seasonal"), "the lead time of rows in steps: give lead"),
+        (("--baseline", "seasonal"), "the lead time of rows in steps: give --lead N"),
         (("--baseline", "sesonal", "--lead", "1"), "near: seasonal"),
         (("--lead", "0"), "lead must be a whole number of at least 1, got 0"),
     ],

@@ -100,7 +100,7 @@ def test_without_y_it_tells_what_was_learnt(folder: Path) -> None:
     del new["label"]
     write_table(new, folder / "bare.csv")
     shown = invoked("bare.csv --calibration held.csv --y label --method lac -o out.csv")
-    assert "label sets: lac (threshold 0." in shown
+    assert "class probabilities: lac (threshold 0." in shown
     assert "the 600 calibration rows" in shown
     assert "with probability at least 0.90017" in shown  # ⌈601 · .9⌉/601
     assert "Covered" not in shown
@@ -146,9 +146,8 @@ def test_bad_tables_are_refused_in_words_and_nothing_is_left(folder: Path) -> No
         "new.csv --calibration flat.csv --method o_lac --ease stab": "must differ between",
         "gone.csv --calibration held.csv --method o_lac --ease stab": "'stab'",
         "sets.csv --calibration held.csv --method lac": "already have label sets",
-        "new.csv --calibration held.csv --method cp": "is for .*, got label sets",
+        "new.csv --calibration held.csv --method cp": "is for .*, got class probabilities",
         "new.csv --calibration held.csv --method lax": "lac",
-        "new.csv --calibration held.csv": "method must be one of lac",
         "new.csv --calibration held.csv --method lac --coverage 0.8 --coverage 0.9": "one number",
     }
     for line, words in cases.items():

@@ -143,9 +143,8 @@ def test_an_encoder_that_is_no_folder_is_refused(tmp_path: Path) -> None:
         (["--encode", "text=sentence:/x"], "encoder must be"),
         (["--encode", "text=transformers:/x", "--encode", "y=transformers:/x"], "one column"),
         (["--image", "nope"], "image: no column of"),
-        (["--draws", "0"], "draws must be at least 1"),
-        (["--gamma", "0"], "bandwidth must be positive"),
-        (["--regularization", "0"], "regularization must be positive"),
+        (["--gamma", "0"], "--gamma must be positive"),
+        (["--regularization", "0"], "--regularization must be positive"),
     ],
 )
 def test_bad_flags_raise_one_clear_error(tmp_path: Path, flags: list[str], match: str) -> None:

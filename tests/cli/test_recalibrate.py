@@ -12,12 +12,14 @@ import pytest
 from pyarrow import csv
 from typer.testing import CliRunner
 
-from howsure.cli import recalibrate as recalibrating
+from howsure.cli import recalibrate as shown_by
 from howsure.cli.main import app
-from howsure.cli.options import PartFlags, ReadOptions
+from howsure.cli.options import FitFlags, ReadOptions, TableFlags
 from howsure.cli.recalibrate import run
 from howsure.core.errors import InputError
 from howsure.inputs import load, open_table, write_table
+from howsure.report import recalibrate as recalibrating
+from howsure.report.options import Options
 from howsure.verdict import advice as mends
 from howsure.verdict.advice import Advice, Trials
 
@@ -38,15 +40,17 @@ def tables(tmp_path: Path) -> tuple[Path, Path, Path]:
     return paths
 
 
-USUAL: dict[str, Any] = {
-    **dict.fromkeys(("keep", "method", "by", "since", "levels")),
-    **{"seed": 0, "parts": PartFlags(), "read": ReadOptions(), "compare": False},
-    **{"csv_safe": False, "rank": "conformal", "delta": 0.05, "too_few": "infinite"},
-}
-
-
 def mended(tables: tuple[Path, Path, Path], **options: Any) -> pa.Table:
-    run(*tables, **{**USUAL, **options})
+    new, calibration, output = tables
+    choices = Options(), ReadOptions()
+    run(
+        str(new),
+        calibration,
+        FitFlags(**options),
+        TableFlags(output=output),
+        *choices,
+        compare=False,
+    )
     return csv.read_csv(tables[2])
 
 
@@ -64,7 +68,7 @@ def test_ranks_widen_in_their_order(tables: tuple[Path, Path, Path]) -> None:
 
 
 def test_levels_are_those_asked(tables: tuple[Path, Path, Path]) -> None:
-    table = mended(tables, method="isotonic", levels="0.1, 0.5,0.9")
+    table = mended(tables, method="isotonic", levels=("0.1", " 0.5", "0.9"))
     quantiles = [name for name in table.column_names if name.startswith("recalibrated_q")]
     assert len(quantiles) == 3
 
@@ -73,8 +77,8 @@ def test_levels_are_those_asked(tables: tuple[Path, Path, Path]) -> None:
     ("options", "words"),
     [
         ({"rank": "pac", "delta": 2.0}, "delta must be strictly between"),
-        ({"levels": "low"}, "--levels must be numbers"),
-        ({"method": "crude", "levels": "0.5,0.1"}, "levels must increase strictly"),
+        ({"levels": ("low",)}, "--levels must be numbers"),
+        ({"method": "crude", "levels": ("0.5", "0.1")}, "levels must increase strictly"),
     ],
 )
 def test_bad_choices_are_refused(
@@ -93,7 +97,7 @@ def test_a_right_law_made_into_three_quantiles_is_not_said_to_score_better(
     for path in paths[:2]:
         zero = np.zeros(400)
         csv.write_csv(pa.table({"y": rng.normal(size=400), "mean": zero, "sd": zero + 1}), path)
-    mended(paths, method="isotonic", levels="0.25,0.5,0.75")
+    mended(paths, method="isotonic", levels=("0.25", "0.5", "0.75"))
     shown = capsys.readouterr().out
     rows = {
         cells[0]: cells[1:]
@@ -202,6 +206,20 @@ def test_rows_that_do_not_count_are_served_and_not_judged(served: Path) -> None:
     table = shown[shown.index("Before and after") : shown.index("200 rows")]
     assert table == half[half.index("Before and after") : half.index("100 rows")]
     assert csv.read_csv("out.csv").num_rows == 200
+
+
+def test_the_change_of_many_rows_is_shown_on_some_chosen_by_content(
+    served: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shown_by, "_MAX_ROWS_OF_CHANGE", 60)
+    held = csv.read_csv("held.csv")
+    csv.write_csv(held.take(np.random.default_rng(1).permutation(200)), "mixed.csv")
+    shown = [
+        invoked(f"{name} --calibration held.csv -o o.csv") for name in ("held.csv", "mixed.csv")
+    ]
+    assert "On 60 of 200 rows, chosen by their content." in shown[0]
+    assert shown[0] == shown[1]
+    assert csv.read_csv("o.csv").num_rows == 200
 
 
 def test_best_prints_what_was_advised(served: Path, monkeypatch: pytest.MonkeyPatch) -> None:

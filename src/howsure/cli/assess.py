@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from rich.table import Table
 
-from howsure.cli.options import CongruenceFlags, PartFlags, ReadOptions
+from howsure.cli.options import ReadOptions, ReportFlags
 from howsure.cli.progress import Stages
 from howsure.cli.show import show_grid, show_lines, show_note
 from howsure.cli.terminal import Console, escape, say_written
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
 from howsure.core.progress import report_progress, subscribe
-from howsure.engine.catalogue import asked_for
-from howsure.engine.metric import MISS_RANGE
 from howsure.inputs import ColumnUse
 from howsure.inputs.roles import ROLES
 from howsure.inputs.tables import FILES, SAMPLE
@@ -45,76 +43,43 @@ _CAUTIONS: dict[str, Tone] = {
 
 def run(
     files: Sequence[Path],
-    outputs: Sequence[Path],
+    report: ReportFlags,
     reference: Path | None,
-    slow: Sequence[str],
-    progress: bool | None,
-    tuned: CongruenceFlags,
-    parts: PartFlags,
+    options: Options,
     read: ReadOptions,
     *,
     explain_input: bool,
-    csv_safe: bool,
-    show_all: bool,
-    quiet: bool,
-    as_json: bool,
-    **options: Any,
 ) -> None:
-    """Read, assess, print, and write what is asked for; other options are those of `Options`."""
-    shown = _printed(show_all, quiet, as_json)
+    """Read, assess, print, and write what is asked for."""
+    shown = report.printed
     if reference is not None:
         if shown != "brief":
             raise InputError(f"--{shown} cannot be given with --reference")
+        if explain_input:
+            raise InputError("--explain-input cannot be given with --reference")
         from howsure.cli import monitor
 
-        monitor.run(
-            files,
-            reference,
-            outputs,
-            slow,
-            progress,
-            tuned,
-            parts,
-            read,
-            explain_input=explain_input,
-            csv_safe=csv_safe,
-            **options,
-        )
+        monitor.run(files, reference, report, options, read)
         return
-    if csv_safe:
+    if report.csv_safe:
         raise InputError("--csv-safe applies only to tables of rows, which need --reference")
-    if shown == "quiet" and not outputs:
+    if shown == "quiet" and not report.output:
         raise InputError("--quiet prints nothing: name a report with -o")
-    options["miss_range"] = options["miss_range"] or MISS_RANGE
-    also = asked_for(slow, "--also")
-    chosen = Options(also=also, congruence=tuned.options(), **options)
-    written = _written(files, outputs, parts.state, chosen)
+    written = _written(files, report, read.large.state, options)
     if explain_input:
         uses = read.explain(list(files) if len(files) > 1 else files[0])
         print_explanation(Console(), uses, names=shown == "all")
         return
-    work = partial(judged, files, read, parts, chosen, command=_command())
-    _report(work, progress, shown, outputs, written)
+    work = partial(judged, files, read, options, command=_command())
+    _report(work, report, written)
 
 
-def merge(
-    files: Sequence[Path],
-    outputs: Sequence[Path],
-    state: Path | None,
-    progress: bool | None,
-    *,
-    show_all: bool,
-    quiet: bool,
-    as_json: bool,
-    **options: Any,
-) -> None:
+def merge(files: Sequence[Path], report: ReportFlags, state: Path | None, options: Options) -> None:
     """One assessment of tables that were assessed apart, without their rows."""
-    shown = _printed(show_all, quiet, as_json)
-    if shown == "quiet" and not outputs and state is None:
+    if report.printed == "quiet" and not report.output and state is None:
         raise InputError("--quiet prints nothing: name a report with -o, or --state")
-    chosen = Options(**options)
-    written = _written(files, outputs, state, chosen)
-    _report(partial(_merged, files, state, chosen), progress, shown, outputs, written)
+    written = _written(files, report, state, options)
+    _report(partial(_merged, files, state, options), report, written)
 
 
 def _merged(files: Sequence[Path], path: Path | None, options: Options) -> Assessment:
@@ -141,22 +106,16 @@ def _command() -> str:
     return shlex.join(["howsure", *sys.argv[1:]])
 
 
-def _printed(show_all: bool, quiet: bool, as_json: bool) -> str:
-    """How much is printed, by the one flag that says so."""
-    flags = {"all": show_all, "quiet": quiet, "json": as_json}
-    names = [name for name, is_set in flags.items() if is_set]
-    if len(names) > 1:
-        raise InputError(f"--{names[0]} and --{names[1]} contradict each other: give one of them")
-    return names[0] if names else "brief"
-
-
 def _written(
-    files: Sequence[Path], outputs: Sequence[Path], state: Path | None, options: Options
+    files: Sequence[Path],
+    report: ReportFlags,
+    state: str | os.PathLike[str] | None,
+    options: Options,
 ) -> list[Path]:
     """All files that are written; what cannot be done is refused before any work."""
-    for path in outputs:
+    for path in report.output:
         form_of(path)
-    written = [*outputs, *([] if state is None else [state])]
+    written = [*report.output, *([] if state is None else [Path(state)])]
     check_outputs(written, files)
     if options.no_rows:
         check_no_state(state)
@@ -166,14 +125,13 @@ def _written(
 def judged(
     files: Sequence[Path],
     read: ReadOptions,
-    parts: PartFlags,
     options: Options,
     *,
     command: str,
 ) -> Assessment:
     """Read tables and assess them."""
     report_progress("reading")
-    loaded = read.load(list(files) if len(files) > 1 else files[0], parts, options.seed)
+    loaded = read.load(list(files) if len(files) > 1 else files[0], options.seed)
     return assess_loaded(
         loaded,
         options,
@@ -184,20 +142,14 @@ def judged(
     )
 
 
-def _report(
-    work: Callable[[], Assessment],
-    progress: bool | None,
-    shown: str,
-    outputs: Sequence[Path],
-    written: Sequence[Path],
-) -> None:
+def _report(work: Callable[[], Assessment], report: ReportFlags, written: Sequence[Path]) -> None:
     """Assess, write what is asked for, print it as is asked for, and say what was written."""
-    console = Console()
-    with Stages(progress) as stages, subscribe(stages):
+    console, shown = Console(), report.printed
+    with Stages(report.progress) as stages, subscribe(stages):
         result = work()
         if shown in ("all", "json"):
             result.whole()  # while progress is shown
-        for path in outputs:
+        for path in report.output:
             report_progress(f"writing {path.name}")
             result.save(path)
     if shown == "json":
@@ -216,7 +168,9 @@ def _recalibration(
     files: Sequence[Path], read: ReadOptions, models: Sequence[str]
 ) -> dict[str, str]:
     """How the command begins that recalibrates new rows of each model that has its own table."""
-    flags = read.flags(without={"groups"})  # the method names the columns that it needs
+    flags = read.words(
+        without={"groups", "at", "common_rows"}
+    )  # the method names the columns that it needs
     words = ["howsure", "recalibrate", "NEW.csv", "--calibration"]
     if len(models) != len(files):
         return {}

@@ -10,7 +10,7 @@ from typing import get_args
 
 from rich.table import Table
 
-from howsure.cli.options import PartFlags, ReadOptions
+from howsure.cli.options import CurveFlags, ReadOptions
 from howsure.cli.terminal import Console, escape, say_written
 from howsure.core.arrays import IntArray
 from howsure.core.errors import InputError
@@ -20,7 +20,7 @@ from howsure.core.records import Curve
 from howsure.engine.metric import MISS_RANGE, check_range
 from howsure.engine.view import View
 from howsure.predictions import content_order
-from howsure.topics.characteristic.bands import XAxis, YAxis
+from howsure.report.options import Options
 from howsure.topics.characteristic.curve import CharacteristicCurve
 from howsure.topics.characteristic.operating import Cost, OperatingPoint
 from howsure.topics.characteristic.resampling import bootstrap_curve
@@ -33,25 +33,19 @@ WISHES = ("miss_rate", "bandwidth", "excess", "deficit", "knob")
 
 def run(
     files: Sequence[Path],
-    x_axis: XAxis,
-    y_axis: YAxis,
-    want: Sequence[str],
-    miss_range: tuple[float, float] | None,
+    shown: CurveFlags,
     x: str | None,
-    bootstrap: int,
-    plot: Path | None,
-    seed: int,
-    parts: PartFlags,
+    options: Options,
     read: ReadOptions,
-    **price: float | None,
 ) -> None:
     """Print areas by every convention, gains, operating points and costs of each model."""
-    miss_cost, cost_weight = price["miss_cost"], price["cost_weight"]
+    miss_cost, cost_weight, miss_range = shown.miss_cost, shown.cost_weight, shown.miss_range
+    bootstrap, plot, seed = shown.bootstrap, shown.plot, options.seed
     if x is not None:
         raise InputError(f"--x is now called --x-axis: write --x-axis {x}")
     if read.at:
         raise InputError("--at is not used here: the curve shows every coverage")
-    wishes = [parse_wish(text) for text in want]
+    wishes = [parse_wish(text) for text in shown.want]
     if miss_cost is not None and not 0.0 <= miss_cost < math.inf:
         raise InputError(f"--miss-cost must be finite and at least 0, got {miss_cost:g}")
     if cost_weight is not None and not 0.0 <= cost_weight <= 1.0:
@@ -61,8 +55,10 @@ def run(
             "--miss-cost and --cost-weight both set the cost of a miss: give one of them"
         )
     if miss_range is not None:
-        check_range(miss_range, "--miss-range", largest=1.0 if y_axis == "miss_rate" else math.inf)
-    elif y_axis == "miss_rate":
+        check_range(
+            miss_range, "--miss-range", largest=1.0 if shown.y_axis == "miss_rate" else math.inf
+        )
+    elif shown.y_axis == "miss_rate":
         miss_range = MISS_RANGE
     if bootstrap < 0 or bootstrap == 1:
         raise InputError(f"--bootstrap must be at least 2, or 0 for none, got {bootstrap}")
@@ -72,7 +68,7 @@ def run(
         check_outputs([plot], files)
         require("matplotlib", extra="plots")
     console = Console()
-    loaded = read.load(list(files) if len(files) > 1 else files[0], parts, seed)
+    loaded = read.load(list(files) if len(files) > 1 else files[0], seed)
     sampled, total = loaded.evalsets[0].n, loaded.totals[0].n if loaded.totals else 0
     if sampled < total:
         note = f"note: the curves are of a sample of {sampled:,} of {total:,} rows"
@@ -81,8 +77,11 @@ def run(
     for evalset in loaded.evalsets:
         rows = evalset.take(content_order([evalset]))
         view = View(rows, seed=seed)
-        curve: CharacteristicCurve = view.get("characteristic").on(x=x_axis, y_axis=y_axis)
-        title = f"[bold]{escape(rows.model)}[/bold]: {x_axis} against {y_axis}, n {rows.n:,}"
+        curve: CharacteristicCurve = view.get("characteristic").on(
+            x=shown.x_axis, y_axis=shown.y_axis
+        )
+        axes = f"{shown.x_axis} against {shown.y_axis}"
+        title = f"[bold]{escape(rows.model)}[/bold]: {axes}, n {rows.n:,}"
         console.print(f"\n{title}", highlight=True)
         console.print(_areas(curve, miss_range))
         if bootstrap:

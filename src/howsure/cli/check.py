@@ -8,7 +8,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -16,10 +16,12 @@ from xml.etree import ElementTree
 
 from howsure._version import __version__
 from howsure.cli.entry import say
-from howsure.cli.options import PartFlags, ReadOptions, TellFlags, address
+from howsure.cli.flags import address
+from howsure.cli.options import LimitFlags, NamedLimits, OutcomeFlags, ReadOptions
 from howsure.cli.terminal import SIGNS, Console, escape
 from howsure.core.errors import InputError, within
 from howsure.core.files import atomic_write, check_outputs
+from howsure.core.options import spelled
 from howsure.core.text import legible
 from howsure.inputs.tables import FILES
 from howsure.report.check import (
@@ -41,13 +43,14 @@ from howsure.report.check import (
 from howsure.report.coercion import check_coverage_is_used, columns_of
 from howsure.report.document import Document, Section, Tone, VerdictLine
 from howsure.report.no_rows import check_no_state, new_without_rows, without_rows
+from howsure.report.options import Options
 
 
 def parse_limits(
     named: Mapping[str, float | None], least: Sequence[str], most: Sequence[str]
 ) -> tuple[Limit, ...]:
     """Limits from flags such as ``--min-coverage 0.88`` and ``--max crps=2``."""
-    limits = limits_named(named, lambda name: f"--{name.replace('_', '-')}")
+    limits = limits_named(named, spelled)
     for side, texts in (("min", least), ("max", most)):
         for text in texts:
             metric, sign, number = text.partition("=")
@@ -92,52 +95,44 @@ def rules_for(
 
 def run(
     files: Sequence[Path],
-    limits: Path | None,
-    least: Sequence[str],
-    most: Sequence[str],
-    bounds: Mapping[str, float | None],
+    limits: LimitFlags,
+    bounds: NamedLimits,
+    rules: Mapping[str, Any],
+    shown: OutcomeFlags,
     reference: Path | None,
-    seed: int,
-    telling: TellFlags,
-    parts: PartFlags,
+    options: Options,
     read: ReadOptions,
-    *,
-    repeated: bool,
-    **changes: Any,
 ) -> bool:
     """Judge every finding and every limit, and tell of them; true if one fails.
 
     Where nothing is said of GitHub, its own variable decides whether it hears.
     """
-    changes |= {name: _names(changes[name]) for name in ("by", "findings")}
-    changes |= {"ignore": tuple(changes["ignore"]) or None, "baseline": changes["baseline"] or None}
-    rules, source = rules_for(limits, parse_limits(bounds, least, most), changes)
+    named_limits = parse_limits(asdict(bounds), limits.least, limits.most)
+    all_rules, source = rules_for(limits.limits, named_limits, rules)
     inputs = [*files, *filter(None, [reference]), *([Path(source)] if source else [])]
-    check_outputs(telling.outputs, inputs)
-    if telling.no_rows:
-        check_no_state(parts.state)
-    result, of_files, models = judged(
-        files, rules, source, seed, read, parts, reference, no_rows=telling.no_rows
-    )
+    check_outputs(shown.written, inputs)
+    if options.no_rows:
+        check_no_state(read.large.state)
+    result, of_files, models = judged(files, all_rules, source, options, read, reference)
     paths = places_of(files, models)
-    if telling.junit is not None:
-        atomic_write(telling.junit, junit_of(result))
-    if telling.sarif is not None:
-        atomic_write(telling.sarif, sarif_of(result, paths))
-    if telling.as_json:
+    if shown.junit is not None:
+        atomic_write(shown.junit, junit_of(result))
+    if shown.sarif is not None:
+        atomic_write(shown.sarif, sarif_of(result, paths))
+    if shown.json:
         for line in outcome(result, source, of_files).split("\n"):
             say(line.replace("\x7f", "\\u007f"))
     else:
         _print(result, source, of_files)
-    github = telling.github
+    github = shown.github
     if os.environ.get("GITHUB_ACTIONS") == "true" if github is None else github:
         for line in annotated(result, paths):
-            say(line, error=telling.as_json)
+            say(line, error=shown.json)
         if path := os.environ.get("GITHUB_STEP_SUMMARY"):
             with Path(path).open("a", encoding="utf-8") as file:
                 file.write(summary(result, source, of_files))
-    if repeated:
-        say(_REPEATED, error=telling.as_json)
+    if shown.repeated:
+        say(_REPEATED, error=shown.json)
     return result.status == 1
 
 
@@ -147,41 +142,37 @@ _REPEATED = (
 )
 
 
-def _names(text: str | None) -> tuple[str, ...] | None:
-    """Names with commas between; none if nothing is said."""
-    if text is None:
-        return None
-    return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
 def judged(
     files: Sequence[Path],
     rules: Rules,
     source: str,
-    seed: int,
+    options: Options,
     read: ReadOptions,
-    parts: PartFlags,
     reference: Path | None = None,
-    *,
-    no_rows: bool = False,
 ) -> tuple[CheckResult, str, list[str]]:
     """What became of all rules, what is told of the files, and the models."""
     groups = columns_of(read.columns.get("groups"), *rules.columns)
     grouped = replace(read, columns={**read.columns, "groups": groups or None})
     if reference is not None:
-        result = _of_new(files, reference, rules, grouped, parts, seed, no_rows)
+        result = _of_new(files, reference, rules, options, grouped)
         return result, f"{files[0]}, with reference {reference}", [files[0].stem]
     try:
-        loaded = grouped.load(list(files), parts, seed)
+        loaded = grouped.load(list(files), options.seed)
     except InputError as error:
         if not rules.columns:
             raise
-        read.load(list(files), parts, seed)  # raises what is wrong without these columns too
+        read.load(list(files), options.seed)  # raises what is wrong without these columns too
         place = f"by in {source}" if source else "--by"
         raise InputError(f"{place} must name columns of groups: {error}") from error
     check_coverage_is_used(loaded, read.assessed)
-    loaded = without_rows(loaded) if no_rows else loaded
-    result = check(loaded.evalsets, rules, coverages=read.assessed, seed=seed, totals=loaded.totals)
+    loaded = without_rows(loaded) if options.no_rows else loaded
+    result = check(
+        loaded.evalsets,
+        rules,
+        coverages=read.assessed,
+        seed=options.seed,
+        totals=loaded.totals,
+    )
     return result, loaded.facts.get(FILES, ""), [evalset.model for evalset in loaded.evalsets]
 
 
@@ -195,10 +186,8 @@ def _of_new(
     files: Sequence[Path],
     reference: Path,
     rules: Rules,
+    options: Options,
     read: ReadOptions,
-    parts: PartFlags,
-    seed: int,
-    no_rows: bool,
 ) -> CheckResult:
     """The limits on rows without y, judged by a reference."""
     from howsure.cli.monitor import watching
@@ -206,12 +195,17 @@ def _of_new(
 
     if len(files) != 1:
         raise InputError(f"--reference needs exactly one file, got {len(files)}")
-    loaded, monitor = watching(reference, read, parts, seed)
-    options: Any = {"encoding": read.encoding, "decimal": read.decimal}
-    options |= {"groups": read.columns.get("groups") or (), "time": read.columns.get("time")}
-    new = load_unlabelled(address(files[0]), loaded, **options)
-    new = new_without_rows(new) if no_rows else new
-    return check_new(monitor, new, rules, name=files[0].stem, seed=seed)
+    loaded, monitor = watching(reference, read, options)
+    new = load_unlabelled(
+        address(files[0]),
+        loaded,
+        encoding=read.encoding,
+        decimal=read.decimal,
+        groups=columns_of(read.columns.get("groups")),
+        time=read.columns.get("time"),
+    )
+    new = new_without_rows(new) if options.no_rows else new
+    return check_new(monitor, new, rules, name=files[0].stem, seed=options.seed)
 
 
 def _print(result: CheckResult, source: str, files: str) -> None:

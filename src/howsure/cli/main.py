@@ -4,54 +4,35 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_args
 
 import typer
 from typer.core import TyperGroup
 
 from howsure.cli.entry import Interrupted, say
-from howsure.cli.options import (
-    CONFIDENCE,
-    TOLERANCE,
-    All,
-    Baseline,
-    Confidence,
-    CongruenceFlags,
-    CsvSafe,
-    Files,
-    Ignored,
-    Json,
-    Lead,
-    LimitFlags,
-    MissRates,
-    NoRows,
-    Outputs,
-    PartFlags,
-    Progress,
-    Quiet,
-    ReadOptions,
-    Season,
-    Seed,
-    StateFlags,
-    TellFlags,
-    Tolerance,
-    Trials,
-    cells_by_ease,
-    command,
-    file_flag,
-    finding_flag,
-    limit_flag,
-    rare_flag,
-    share,
-)
+from howsure.cli.flags import OUTPUT, command, share
 from howsure.cli.watch import watch_app
-from howsure.core.errors import HowsureError, HowsureWarning, InputError, system_line
+from howsure.core.errors import HowsureError, HowsureWarning, InputError, asked_in, system_line
 from howsure.core.optional import installs
 from howsure.core.registry import PluginError, Registry
 from howsure.core.schemas import SchemaName
+
+if TYPE_CHECKING:
+    from howsure.cli.options import (
+        ConformalFlags,
+        CurveFlags,
+        FitFlags,
+        LimitFlags,
+        NamedLimits,
+        OutcomeFlags,
+        ReadOptions,
+        ReportFlags,
+        TableFlags,
+    )
+    from howsure.report.options import CheckOptions, Options
 
 
 class _Commands(TyperGroup):
@@ -73,7 +54,8 @@ class _Commands(TyperGroup):
 
     def main(self, *args: Any, **extra: Any) -> Any:
         self.rich_markup_mode = None
-        return super().main(*args, **extra)
+        with asked_in("command"):
+            return super().main(*args, **extra)
 
     def format_help(self, *args: Any) -> None:
         self.rich_markup_mode = "rich"
@@ -118,15 +100,14 @@ app.add_typer(watch_app, name="watch")
 _MIN_COLUMNS = 40
 
 
-Cells = Annotated[
-    int | None,
-    finding_flag(
-        callback=cells_by_ease,
-        metavar="N",
-        help="Number of cells by ease for T-CV and T-SS: at most one per five rows; 50 if omitted.",
+Files = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE",
+        help="Table of predictions: a file, folder, quoted pattern or URL. Each further table is "
+        "another model.",
     ),
 ]
-
 NewRows = Annotated[
     str,
     typer.Argument(
@@ -135,32 +116,10 @@ NewRows = Annotated[
         "such as 'preds/*.parquet'.",
     ),
 ]
-NewTable = Annotated[
-    Path | None,
-    file_flag(
-        "-o",
-        "--output",
-        help="File for the new table. For several tables, a folder: one file of the same name per "
-        "table.",
-    ),
-]
-Keep = Annotated[
-    Path | None,
-    file_flag(help="Save the fit as .json, for --calibration in a later run."),
-]
-Delta = Annotated[
-    float,
-    rare_flag(callback=share, help="With pac: probability that coverage falls short."),
-]
-TooFew = Annotated[
-    Literal["infinite", "error"],
-    rare_flag(
-        help="With too few held-out rows: infinite intervals and sets of all classes, or an error."
-    ),
-]
 Reference = Annotated[
     Path | None,
-    rare_flag(
+    typer.Option(
+        hidden=True,
         metavar="TABLE",
         help="Labelled table of the same model, to judge rows of FILE that have no y. "
         "Without a predictive distribution, only rows outside the reference are reported.",
@@ -209,7 +168,7 @@ def root(
 )
 def assess(
     files: Files,
-    outputs: Outputs = [],  # noqa: B006
+    report: ReportFlags,
     explain_input: Annotated[
         bool,
         typer.Option(
@@ -217,34 +176,9 @@ def assess(
             help="Only show how the columns would be read. With --all, also list all known names.",
         ),
     ] = False,
-    slow: Annotated[
-        list[str],
-        rare_flag(
-            "--also",
-            metavar="MEASURE",
-            help="Also compute this slow measure and draw its figure. Repeatable.",
-        ),
-    ] = [],  # noqa: B006
     reference: Reference = None,
-    tolerance: Tolerance = TOLERANCE,
-    ignore: Ignored = [],  # noqa: B006
-    miss_range: MissRates = None,
-    cells: Cells = None,
-    baseline: Baseline = "",
-    lead: Lead = None,
-    season: Season = None,
-    trials: Trials = True,
-    confidence: Confidence = CONFIDENCE,
-    seed: Seed = 0,
-    show_all: All = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
-    progress: Progress = None,
     *,
-    no_rows: NoRows = False,
-    csv_safe: CsvSafe = False,
-    tuned: CongruenceFlags,
-    parts: StateFlags,
+    options: Options,
     read: ReadOptions,
 ) -> None:
     """Assess the uncertainty of predictions: coverage, calibration, groups, widths, errors."""
@@ -258,21 +192,13 @@ def merge(
         list[Path],
         typer.Argument(metavar="STATE", help="Files written with howsure assess --state."),
     ],
-    outputs: Outputs = [],  # noqa: B006
+    report: ReportFlags,
     state: Annotated[
         Path | None,
-        file_flag(help="Also save the merged state."),
+        typer.Option(metavar="FILE", rich_help_panel=OUTPUT, help="Also save the merged state."),
     ] = None,
-    tolerance: Tolerance = TOLERANCE,
-    ignore: Ignored = [],  # noqa: B006
-    trials: Trials = True,
-    confidence: Confidence = CONFIDENCE,
-    seed: Seed = 0,
-    show_all: All = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
-    progress: Progress = None,
-    no_rows: NoRows = False,
+    *,
+    options: Options,
 ) -> None:
     """Assess several tables as one from the saved state of each, without their rows."""
 
@@ -284,69 +210,13 @@ def merge(
 )
 def check(
     files: Files,
-    limits: Annotated[
-        Path | None,
-        limit_flag(
-            metavar="FILE",
-            help="TOML file of limits. Without any limits, those of pyproject.toml are used.",
-        ),
-    ] = None,
-    least: Annotated[
-        list[str],
-        limit_flag("--min", metavar="MEASURE=LIMIT", help="Least value of a measure. Repeatable."),
-    ] = [],  # noqa: B006
-    most: Annotated[
-        list[str],
-        limit_flag(
-            "--max", metavar="MEASURE=LIMIT", help="Greatest value of a measure. Repeatable."
-        ),
-    ] = [],  # noqa: B006
-    *,
-    bounds: LimitFlags,
+    limits: LimitFlags,
+    bounds: NamedLimits,
+    rules: Annotated[Mapping[str, Any], CheckOptions],
+    shown: OutcomeFlags,
     reference: Reference = None,
-    by: Annotated[
-        str | None,
-        limit_flag(metavar="A,B", help="Apply the limits to each group of these columns."),
-    ] = None,
-    repeated: Annotated[
-        bool,
-        limit_flag(
-            "--repeated",
-            hidden=True,
-            help="Explain what daily checks of new rows do to the error rate of limits.",
-        ),
-    ] = False,
-    undecided: Annotated[
-        Literal["pass", "fail"] | None,
-        limit_flag(help="Treat an inconclusive limit as pass (the default) or fail."),
-    ] = None,
-    sided: Annotated[
-        Literal["one", "two"] | None,
-        limit_flag(
-            hidden=True, help="Judge limits with one-sided bounds (default) or two-sided intervals."
-        ),
-    ] = None,
-    fail_on: Annotated[
-        Literal["never", "caution", "bad"] | None,
-        finding_flag(
-            hidden=False,
-            help="Also fail on findings: on faults (bad ✗), or also possible problems (caution ○).",
-        ),
-    ] = None,
-    findings: Annotated[
-        str | None,
-        finding_flag(metavar="A,B", help="Judge only these findings, such as groups,region,drift."),
-    ] = None,
-    ignore: Ignored = [],  # noqa: B006
-    tolerance: Tolerance = None,
-    miss_range: MissRates = None,
-    baseline: Baseline = "",
-    lead: Lead = None,
-    season: Season = None,
-    confidence: Confidence = None,
-    telling: TellFlags,
-    seed: Seed = 0,
-    parts: StateFlags,
+    *,
+    options: Options,
     read: ReadOptions,
 ) -> None:
     """Gate a pipeline: exit 0 if no limit is shown to be broken; inconclusive limits pass.
@@ -363,48 +233,18 @@ def check(
 def recalibrate(
     file: NewRows,
     calibration: HeldOut,
-    output: NewTable = None,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Method; best tries all. If omitted, the kind of prediction decides. "
-            "With --compare: A,B or all.",
-        ),
-    ] = None,
-    by: Annotated[
-        str | None,
-        typer.Option(metavar="A,B", help="Recalibrate within the groups of these columns."),
-    ] = None,
-    since: Annotated[
-        str | None,
-        rare_flag(metavar="TIME", help="Use only calibration rows since this time."),
-    ] = None,
-    keep: Keep = None,
+    fit: FitFlags,
+    table: TableFlags,
     compare: Annotated[
         bool,
         typer.Option(
             "--compare",
-            help="Compare methods on FILE, which needs y. Then -o writes .csv, .md or .json.",
+            help="Compare methods (--method A,B or all) on FILE, which needs y. Then -o writes "
+            ".csv, .md or .json.",
         ),
     ] = False,
-    too_few: TooFew = "infinite",
-    rank: Annotated[
-        Literal["conformal", "paper", "pac"],
-        rare_flag(
-            help="Guarantee of conformal methods. conformal: coverage on average; pac: coverage "
-            "with confidence 1 - delta; paper: as published.",
-        ),
-    ] = "conformal",
-    delta: Delta = 0.05,
-    levels: Annotated[
-        str | None,
-        rare_flag(metavar="A,B", help="Quantile levels to write, such as 0.05,0.5,0.95."),
-    ] = None,
-    csv_safe: CsvSafe = False,
-    seed: Seed = 0,
     *,
-    parts: PartFlags,
+    options: Options,
     read: ReadOptions,
 ) -> None:
     """Recalibrate predictions with held-out data. If y is known, show the effect."""
@@ -436,18 +276,21 @@ def improve(
     ] = False,
     hold_back: Annotated[
         float,
-        rare_flag(callback=share, help="Share of the held-out rows used only to verify."),
+        typer.Option(
+            callback=share, hidden=True, help="Share of the held-out rows used only to verify."
+        ),
     ] = 0.5,
-    output: NewTable = None,
     proof: Annotated[
         Path,
-        file_flag(help="File for the results on the verification rows, as .json."),
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+            help="File for the results on the verification rows, as .json.",
+        ),
     ] = Path("improvement.json"),
-    keep: Keep = None,
-    csv_safe: CsvSafe = False,
-    seed: Seed = 0,
     *,
-    parts: PartFlags,
+    table: TableFlags,
+    options: Options,
     read: ReadOptions,
 ) -> None:
     """Recalibrate, then verify on held-out rows. Exit 1 if a fault remains."""
@@ -459,34 +302,11 @@ def improve(
     epilog="Example: howsure conformal new.csv --calibration held_out.csv --method lac -o sets.csv",
 )
 def conformal(
-    table: NewRows,
+    new: NewRows,
     calibration: HeldOut,
-    output: NewTable,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Label sets: lac, aps, raps, saps, o_lac, o_saps. "
-            "Intervals: cp, cp_a, pac, cqr, o_cpa, o_pac. Those with o_ need --ease.",
-        ),
-    ] = None,
-    bins: Annotated[
-        int | None,
-        rare_flag(min=2, help="Bins by ease; if omitted, chosen from the calibration rows."),
-    ] = None,
-    penalty: Annotated[
-        float | None,
-        rare_flag(
-            min=0, help="Penalty λ of raps, saps and o_saps; if omitted, tuned on half of the rows."
-        ),
-    ] = None,
-    delta: Delta = 0.05,
-    too_few: TooFew = "error",
-    keep: Keep = None,
-    csv_safe: CsvSafe = False,
-    seed: Seed = 0,
-    *,
-    parts: PartFlags,
+    fit: ConformalFlags,
+    table: TableFlags,
+    options: Options,
     read: ReadOptions,
 ) -> None:
     """Build conformal sets or intervals from held-out data."""
@@ -499,61 +319,10 @@ def conformal(
 )
 def characteristic(
     files: Files,
-    x_axis: Annotated[
-        Literal["bandwidth", "excess"],
-        typer.Option(
-            "--x-axis",
-            help="Width axis: half the mean width (bandwidth), or mean distance inside (excess).",
-        ),
-    ] = "bandwidth",
-    y_axis: Annotated[
-        Literal["miss_rate", "deficit"],
-        typer.Option(
-            "--y-axis", help="Miss axis: the miss_rate, or the mean distance outside (deficit)."
-        ),
-    ] = "miss_rate",
-    want: Annotated[
-        list[str],
-        typer.Option(
-            metavar="NAME=NUMBER",
-            help="Operating point to find, such as miss_rate=0.1. Repeatable.",
-        ),
-    ] = [],  # noqa: B006
-    miss_cost: Annotated[
-        float | None,
-        typer.Option(
-            metavar="WIDTH",
-            help="Cost of a miss (or of a unit of deficit), as a width in units of y. "
-            "By default, that of the interval score.",
-        ),
-    ] = None,
-    cost_weight: Annotated[
-        float | None,
-        rare_flag(
-            metavar="SHARE",
-            help="Instead: weight of the width axis; the miss axis has weight 1 - SHARE.",
-        ),
-    ] = None,
-    miss_range: Annotated[
-        tuple[float, float] | None,
-        rare_flag(
-            "--miss-range",
-            "--range",
-            metavar="LOW HIGH",
-            help="Range of miss rates (or deficits) of areas and gains; 0 0.2 for miss rates.",
-        ),
-    ] = None,
+    shown: CurveFlags,
     x: Annotated[str | None, typer.Option("--x", hidden=True)] = None,
-    bootstrap: Annotated[
-        int, typer.Option(help="Bootstrap resamples; 0 for no confidence intervals.")
-    ] = 1000,
-    plot: Annotated[
-        Path | None,
-        file_flag(help="Plot the curves to a .png, .svg or .pdf file."),
-    ] = None,
-    seed: Seed = 0,
     *,
-    parts: PartFlags,
+    options: Options,
     read: ReadOptions,
 ) -> None:
     """Plot interval width against miss rate: areas, gains, operating points, costs."""
@@ -584,7 +353,13 @@ def schema(
     ],
     output: Annotated[
         Path | None,
-        file_flag("-o", "--output", help="Write the schema to this .json file instead."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+            help="Write the schema to this .json file instead.",
+        ),
     ] = None,
 ) -> None:
     """Print the JSON Schema of a machine-readable output."""

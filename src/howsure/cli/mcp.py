@@ -7,9 +7,9 @@ told in the fields of a call.
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
-import re
 import shlex
 import threading
 from collections.abc import Callable, Mapping
@@ -24,10 +24,12 @@ from howsure.cli.assess import judged as assessed
 from howsure.cli.check import judged as checked
 from howsure.cli.check import outcome, rules_for
 from howsure.cli.entry import ended, say
-from howsure.cli.options import TOLERANCE, PartFlags, ReadOptions
+from howsure.cli.flags import expand, keyword
+from howsure.cli.options import FitFlags, ReadOptions, TableFlags
 from howsure.cli.recalibrate import serve_table
-from howsure.core.errors import HowsureError, InputError, cut_text, system_line
+from howsure.core.errors import HowsureError, InputError, asked_in, cut_text, system_line
 from howsure.core.optional import require
+from howsure.core.options import NAMES, options_of, with_names, words_of
 from howsure.core.registry import check_known
 from howsure.core.schemas import schema
 from howsure.core.text import clean
@@ -40,8 +42,7 @@ from howsure.report.check import rules_from
 from howsure.report.improve import improve as improved
 from howsure.report.options import Options
 from howsure.report.plain import key_records, verdict_parts
-from howsure.report.recalibrate import Recalibration
-from howsure.streaming.load import Large
+from howsure.report.recalibrate import recalibrate as recalibrated
 from howsure.verdict.findings import questions
 
 _ROLES: Final = {role.name: role for role in ROLES if role.name not in NAMES_OUTSIDE}
@@ -68,26 +69,20 @@ _ARGUMENTS: Final = {
     "columns": "Columns by role, for names that are not recognised, such as "
     '`{"y": "demand", "lower": "lo", "upper": "hi", "coverage": 0.9, "groups": ["region"], '
     f'"time": "date"}}`. Roles: `{", ".join(_ROLES)}`.',
-    "at": "Coverages to assess, such as [0.5, 0.9], if predictions give intervals of any coverage.",
-    "missing": "Rows with missing values: stop with an error, or drop them.",
-    "common_rows": "Compare models on the rows predicted by all of them, matched by the role "
-    "`rows`.",
-    "tolerance": "Largest coverage error to ignore (0.01 = 1 point).",
-    "baseline": "Baseline for skill: climatology (the default), persistence, seasonal, or the name "
-    "of a model.",
-    "no_rows": "For personal data: return no single row, and no result on fewer than 10 rows.",
     "rules": "Limits, with the keys of a TOML file of limits, such as "
     '`{"limits": [{"measure": "coverage", "min": 0.85, "by": ["region"]}], "fail_on": "bad"}`; '
     "or the path of such a file.",
     "calibration": "Held-out table with y and predictions of the same model; or a .json file of a "
     "saved recalibration.",
     "output": "New table to write, such as recalibrated.csv; it must not exist yet.",
-    "method": "Recalibration method, such as the one in the advice of assess; best tries all. If "
-    "omitted, the kind of prediction decides.",
-    "by": "Recalibrate within the groups of these columns.",
-    "since": "Use only calibration rows since this time.",
     "until_right": "Repeat until nothing helps or a step is not confirmed; otherwise one step.",
     "finding": "id of a finding, such as coverage or groups.",
+    **{
+        item.name: with_names(item.flag.help)
+        for kind in (ReadOptions, Options, FitFlags)
+        for item in options_of(kind)
+        if item.flag.tools
+    },
 }
 """What an argument means, in every tool that has it."""
 # Tables of a call, which are as many models: others wait until it is done. As many models as a
@@ -97,6 +92,27 @@ _MAX_FILES: Final = 100
 _MAX_CHARACTERS: Final = 2_000
 _ONE: Final = threading.Lock()
 """Calls wait for each other: threads of linear algebra are limited for the whole process."""
+
+
+def with_options(work: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """A tool that takes options one by one, and its function objects of them."""
+
+    def declare(kind: type[Any], *, partial: bool) -> list[inspect.Parameter]:
+        return [
+            keyword(item, list[str] if item.kind == NAMES else item.kind)
+            for item in options_of(kind)
+            if work.__name__ in item.flag.tools.split()
+        ]
+
+    parameters, gather = expand(work, declare)
+
+    @wraps(work)
+    def call(*args: Any, **arguments: Any) -> dict[str, Any]:
+        return work(*args, **gather(arguments))
+
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return call
 
 
 def run(root: Path, *, skill: bool = False) -> None:
@@ -128,15 +144,13 @@ def server(root: Path) -> Any:
     )
 
 
+@with_options
 def assess(
     files: list[str],
     columns: dict[str, Any] | None = None,
-    at: list[float] | None = None,
-    missing: Literal["error", "drop"] = "error",
-    common_rows: bool = False,
-    tolerance: float = TOLERANCE,
-    baseline: str = "",
-    no_rows: bool = False,
+    *,
+    read: ReadOptions,
+    options: Options,
 ) -> dict[str, Any]:
     """Assess predictions with uncertainty: coverage, calibration, groups, widths, skill.
 
@@ -146,19 +160,9 @@ def assess(
     errors. Returns advice on recalibration, and the command that shows the same on a terminal.
     Writes nothing.
     """
-    read = replace(_reading(columns, at, missing), common_rows=common_rows)
-    words = ["howsure", "assess", *files, *read.flags(), *(f"--at={level}" for level in read.at)]
-    words += ["--common-rows"] if common_rows else []
-    words += [f"--tolerance={tolerance}"] if tolerance != TOLERANCE else []
-    words += [f"--baseline={baseline}"] if baseline else []
-    words += ["--no-rows"] if no_rows else []
-    result = assessed(
-        _paths(files),
-        read,
-        PartFlags(),
-        Options(tolerance=tolerance, baseline=baseline, no_rows=no_rows),
-        command=shlex.join(words),
-    )
+    read = _reading(columns, read)
+    command = shlex.join(["howsure", "assess", *files, *read.words(), *words_of(options)])
+    result = assessed(_paths(files), read, options, command=command)
     document = result.brief_document()
     parts = verdict_parts(document)
     _, rows = key_records(document.records)
@@ -166,13 +170,14 @@ def assess(
     return {**{name: parts[name] for name in _VERDICT}, "records": numbers}
 
 
+@with_options
 def check(
     files: list[str],
     rules: dict[str, Any] | str,
     columns: dict[str, Any] | None = None,
-    at: list[float] | None = None,
-    missing: Literal["error", "drop"] = "error",
-    no_rows: bool = False,
+    *,
+    read: ReadOptions,
+    options: Options,
 ) -> dict[str, Any]:
     """Check predictions against limits on measures, with their sampling uncertainty.
 
@@ -184,23 +189,21 @@ def check(
         wanted_rules, source = rules_for(Path(rules), (), {})
     else:
         wanted_rules, source = rules_from(rules, "rules"), ""
-    read = _reading(columns, at, missing)
-    result, of_files, _ = checked(
-        _paths(files), wanted_rules, source, 0, read, PartFlags(), no_rows=no_rows
-    )
+    read = _reading(columns, read)
+    result, of_files, _ = checked(_paths(files), wanted_rules, source, options, read)
     fields: dict[str, Any] = json.loads(outcome(result, source, of_files))
     return fields
 
 
+@with_options
 def recalibrate(
     file: str,
     calibration: str,
     output: str,
-    method: str | None = None,
-    by: list[str] | None = None,
-    since: str | None = None,
     columns: dict[str, Any] | None = None,
-    missing: Literal["error", "drop"] = "error",
+    *,
+    fit: FitFlags,
+    read: ReadOptions,
 ) -> dict[str, Any]:
     """Recalibrate new predictions with a held-out table, and write them to a new file.
 
@@ -209,34 +212,35 @@ def recalibrate(
     guarantees in sentences, the methods, the number of rows and the files written. Never
     overwrites a file. To measure the effect, assess rows that were not used to fit.
     """
-    target, read = _fresh(output), _reading(columns, None, missing)
+    target, read = _fresh(output), _reading(columns, read)
     done = serve_table(
+        recalibrated,
         file,
         Path(calibration),
-        target,
-        None,
+        TableFlags(output=target),
         read,
-        Large(),
-        method=method,
-        by=by,
-        since=since,
+        method=fit.method,
+        by=fit.by,
+        since=fit.since,
         coverage=read.assessed[0] if read.assessed else None,
     )
     return {
         "sentences": list(done.lines()),
         "methods": dict(done.fitted.methods),
         "rows": done.served,
-        "written": [output] if isinstance(done, Recalibration) else list(map(str, done.files)),
+        "written": list(map(str, done.files)),
     }
 
 
+@with_options
 def improve(
     calibration: str,
     file: str | None = None,
     output: str | None = None,
     until_right: bool = True,
     columns: dict[str, Any] | None = None,
-    missing: Literal["error", "drop"] = "error",
+    *,
+    read: ReadOptions,
 ) -> dict[str, Any]:
     """Recalibrate, as often as that helps, and verify each step on held-out rows.
 
@@ -249,11 +253,17 @@ def improve(
     if (file is None) != (output is None):
         raise InputError("file and output must be given together")
     target = None if output is None else _fresh(output)
-    read = _reading(columns, None, missing)
-    options: Any = {**read.reading, **read.columns}
-    improvement = improved(calibration, until_right=until_right, coverages=read.assessed, **options)
+    read = _reading(columns, read)
+    improvement = improved(
+        calibration,
+        until_right=until_right,
+        coverages=read.assessed,
+        **read.reading,
+        **read.columns,
+    )
     if file is not None and target is not None:
-        serve_table(file, improvement.fitted, target, None, read, Large())
+        table = TableFlags(output=target)
+        serve_table(recalibrated, file, improvement.fitted, table, read)
     fields: dict[str, Any] = json.loads(improvement.to_json())
     return fields
 
@@ -288,15 +298,13 @@ def explain(finding: str) -> dict[str, Any]:
     }
 
 
-def _reading(
-    columns: Mapping[str, Any] | None, at: list[float] | None, missing: Literal["error", "drop"]
-) -> ReadOptions:
+def _reading(columns: Mapping[str, Any] | None, read: ReadOptions) -> ReadOptions:
     """How tables are read; a role that may have several columns takes one, too."""
     roles: Any = {}
     for name, value in (columns or {}).items():
         check_known(name, _ROLES, "role in columns")
         roles[name] = [value] if _ROLES[name].repeats and not isinstance(value, list) else value
-    return ReadOptions(at=at or [], missing=missing, columns=roles)
+    return replace(read, columns=roles)
 
 
 def _fresh(output: str) -> Path:
@@ -331,28 +339,6 @@ def _is_within(root: Path, path: str) -> bool:
         return Path(os.path.realpath(path)).is_relative_to(root)
     except ValueError:  # of a name that no file has
         return True
-
-
-_FLAGS: Final = re.compile(r"\s*\((?:[^()]|\([^()]*\))*?--[a-z](?:[^()]|\([^()]*\))*\)")
-"""Flags of the command line, which mostly repeat what was said in words of Python."""
-
-
-def _in_fields(message: str) -> str:
-    """What an error says to somebody who writes Python or commands, for who writes JSON."""
-    text = _FLAGS.sub(
-        lambda flags: "" if re.search(r"\w=", message[: flags.start()][-80:]) else flags[0], message
-    ).replace("howsure.load(…, missing='drop')", "missing='drop'")
-    options = {f"--{name.replace('_', '-')}": name for name in _ARGUMENTS}
-    options |= {role.option: f"columns.{role.name}" for role in _ROLES.values()}
-    text = re.sub(r"--[a-z][a-z-]*", lambda flag: options.get(flag[0], flag[0]), text)
-    names = "|".join([*_ROLES, *_ARGUMENTS])
-
-    def field(match: re.Match[str]) -> str:
-        name = f"columns.{match[1]}" if match[1] in _ROLES else match[1]
-        value = {"True": "true", "False": "false"}.get(match[2], match[2].replace("'", '"'))
-        return f"{name}={value}"
-
-    return re.sub(rf"(?<![\w.])({names})=('[^']*'|\w*)", field, text)
 
 
 def _paths(files: list[str]) -> list[Path]:
@@ -421,11 +407,11 @@ def _tool_call(root: Path, work: Callable[..., dict[str, Any]]) -> Callable[...,
     @wraps(work)
     def call(**arguments: Any) -> Any:
         try:
-            with _ONE:
+            with _ONE, asked_in("fields"):
                 _check_within(root, arguments)
                 text = clean(json.dumps(work(**arguments), ensure_ascii=False, allow_nan=False))
         except HowsureError as error:
-            raise failed(cut_text(_in_fields(str(error)), _MAX_CHARACTERS)) from error
+            raise failed(cut_text(str(error), _MAX_CHARACTERS)) from error
         except OSError as error:
             raise failed(system_line(error)) from error
         except Exception as error:

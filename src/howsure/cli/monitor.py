@@ -7,24 +7,19 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
 import numpy as np
 
 from howsure.cli.assess import print_report
-from howsure.cli.options import (
-    CONFIDENCE,
-    TOLERANCE,
-    CongruenceFlags,
-    PartFlags,
-    ReadOptions,
-    address,
-)
+from howsure.cli.flags import address
+from howsure.cli.options import ReadOptions, ReportFlags
 from howsure.cli.progress import Stages
 from howsure.cli.show import show_grid
 from howsure.cli.terminal import Console, say_written
 from howsure.core.errors import InputError
 from howsure.core.files import check_outputs
+from howsure.core.options import options_of, options_set
 from howsure.core.progress import part_of, report_progress, subscribe
 from howsure.core.records import ResultTable
 from howsure.inputs import Loaded, Unlabelled, load_unlabelled, write_table
@@ -34,9 +29,8 @@ from howsure.inputs.tables import SAMPLE
 from howsure.report.coercion import columns_of
 from howsure.report.grids import table_grid
 from howsure.report.monitor import Monitor, Monitored, fit_monitor, monitored
-
-if TYPE_CHECKING:
-    from howsure.topics.congruence.view import CongruenceOptions
+from howsure.report.options import Options
+from howsure.topics.congruence_options import CongruenceOptions
 
 # Half a screen.
 WORST_ROWS = 10
@@ -44,45 +38,31 @@ REPORTS = (".html", ".json", ".md")
 """Endings of outputs that hold a report; others hold the rows with their scores."""
 
 
-_OF_Y = (
-    *("tolerance", "ignore", "miss_range", "cells", "baseline", "lead", "season", "confidence"),
-    *("at", "common_rows"),
-)
-"""Options that need y."""
+_WITHOUT_Y: Final = ("seed", "trials", "also", "no_rows")
+"""Options that need no y, besides those of congruence."""
 
 
 def run(
     files: Sequence[Path],
     reference: Path,
-    outputs: Sequence[Path],
-    slow: Sequence[str],
-    progress: bool | None,
-    tuned: CongruenceFlags,
-    parts: PartFlags,
+    report: ReportFlags,
+    options: Options,
     read: ReadOptions,
-    *,
-    explain_input: bool,
-    csv_safe: bool,
-    **options: Any,
 ) -> None:
     """Fit on the labelled reference, score the file's rows, print and write."""
     if len(files) != 1:
         raise InputError(f"--reference needs exactly one file, got {len(files)}")
-    if explain_input:
-        raise InputError("--explain-input cannot be given with --reference")
-    if others := sorted({*slow} - {"mean_cce"}):
+    if others := sorted({*options.also} - {"mean_cce"}):
         raise InputError(f"--also must be mean_cce where --reference is given, got {others[0]!r}")
-    if parts.state is not None:
+    if read.large.state is not None:
         raise InputError("--state cannot be given with --reference, which scores single rows")
-    usual = {"tolerance": TOLERANCE, "confidence": CONFIDENCE}
-    options |= {"at": read.at, "common_rows": read.common_rows}
-    for name in _OF_Y:
-        if options[name] and options[name] != usual.get(name):
-            flag = f"--{name.replace('_', '-')}"
-            raise InputError(f"{flag} needs y, but --reference scores rows without y")
-    (file,), no_rows = files, options["no_rows"]
+    needs_y = {option.name for option in options_of(Options)} - {*_WITHOUT_Y}
+    for option, _ in (*options_set(options), *options_set(read)):
+        if option.name in (*needs_y, "at", "common_rows"):
+            raise InputError(f"{option.typed} needs y, but --reference scores rows without y")
+    (file,), no_rows = files, options.no_rows
     console = Console()
-    tables = [path for path in outputs if path.suffix.lower() not in REPORTS]
+    tables = [path for path in report.output if path.suffix.lower() not in REPORTS]
     for path in tables:
         if no_rows:
             raise InputError(
@@ -90,11 +70,10 @@ def run(
                 f"got {str(path)!r}"
             )
         table_form(path)
-    check_outputs(outputs, [file, reference])
-    with Stages(progress) as stages, subscribe(stages):
-        congruence = tuned.options()
+    check_outputs(report.output, [file, reference])
+    with Stages(report.progress) as stages, subscribe(stages):
         report_progress(f"reading {reference.name}")
-        loaded, monitor = watching(reference, read, parts, options["seed"], congruence, bool(slow))
+        loaded, monitor = watching(reference, read, options)
         report_progress(f"reading {file.name}")
         new = load_unlabelled(address(file), loaded, encoding=read.encoding, decimal=read.decimal)
         scored = monitored(
@@ -104,32 +83,28 @@ def run(
             command=shlex.join(["howsure", *sys.argv[1:]]),
             no_rows=no_rows,
         )
-        for path in outputs:
+        for path in report.output:
             report_progress(f"writing {path.name}")
             if path in tables:
-                write_table(scored.columns(new), path, csv_safe=csv_safe)
+                write_table(scored.columns(new), path, csv_safe=report.csv_safe)
             else:
                 scored.report.save(path)
     print_report(console, scored.report.document())
     for table in () if no_rows else _worst(scored, new):
         show_grid(console, table_grid(table, limit=WORST_ROWS))
-    say_written(console, *outputs)
+    say_written(console, *report.output)
 
 
 def watching(
     reference: Path,
     read: ReadOptions,
-    parts: PartFlags,
-    seed: int,
-    congruence: CongruenceOptions | None = None,
-    everything: bool = False,
+    options: Options,
 ) -> tuple[Loaded, Monitor]:
     """The reference, labelled or of inputs alone, and what is fitted on it.
 
     Columns of groups and times that it lacks may be those of the new rows.
     """
     from howsure.inputs.sources import sources
-    from howsure.topics.congruence.view import CongruenceOptions
 
     columns: Any = dict(read.columns)
     if columns.get("time") or columns.get("groups"):  # else the file is opened once
@@ -140,10 +115,11 @@ def watching(
             columns["groups"] = [name for name in columns_of(columns["groups"]) if name in names]
         read = replace(read, columns=columns)
     try:
-        loaded = read.load(reference, parts, seed)
+        loaded = read.load(reference, options.seed)
     except InputError:
-        options = {"encoding": read.encoding, "decimal": read.decimal, **columns}
-        bare = load_bare(address(reference), **options)
+        bare = load_bare(
+            address(reference), encoding=read.encoding, decimal=read.decimal, **columns
+        )
         if bare is None:
             raise
         loaded = bare
@@ -154,9 +130,9 @@ def watching(
     with part_of("fitting the reference"):
         monitor = fit_monitor(
             loaded.evalsets[0],
-            seed=seed,
-            everything=everything,
-            options=congruence or CongruenceOptions(),
+            seed=options.seed,
+            everything="mean_cce" in options.also,
+            options=options.congruence or CongruenceOptions(),
         )
     return loaded, monitor
 

@@ -6,14 +6,13 @@ import math
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from howsure.cli.options import PartFlags, ReadOptions
+from howsure.cli.options import ConformalFlags, FitFlags, ReadOptions, TableFlags
 from howsure.cli.progress import Stages
 from howsure.cli.show import show_grid
 from howsure.cli.terminal import SIGNS, Console, escape, say_written
@@ -28,172 +27,138 @@ from howsure.core.registry import unknown
 from howsure.core.threads import one_thread
 from howsure.engine.catalogue import catalogue
 from howsure.engine.measure import evaluate
-from howsure.engine.view import choose_coverages
+from howsure.engine.view import View, choose_coverages
 from howsure.inputs import write_table
-from howsure.inputs.files import table_form
-from howsure.inputs.places import places
-from howsure.inputs.sources import is_huge
 from howsure.predictions import EvalSet
 from howsure.recalibration import FittedRecalibration, compare_recalibrations
 from howsure.recalibration.base import kinds_of
 from howsure.recalibration.comparison import Line, side_by_side
 from howsure.recalibration.dispatch import BEST, method_names, method_of
 from howsure.recalibration.serialization import check_place
+from howsure.report.apply import RecalibratedFiles, Recalibration
 from howsure.report.document import Cell, Column, Document, Grid, Section
 from howsure.report.grids import BETTER, DIRECTIONS, number_cell
-from howsure.report.recalibrate import (
-    Recalibration,
-    check_method,
-    names_of,
-    rows_to_compare,
-    served,
-)
-from howsure.report.recalibrate_parts import RecalibratedFiles
-from howsure.streaming.load import Large
+from howsure.report.options import Options
+from howsure.report.recalibrate import recalibrate, rows_to_compare
+from howsure.report.table import Table
 
 ALL = "all"
 """The methods of a comparison that names none."""
+# A coverage of 90 % is then known to .26 points (95 %), and measures take seconds.
+_MAX_ROWS_OF_CHANGE: Final = 50_000
 
 
 @one_thread()
 def run(
     file: str,
     calibration: Path,
-    output: Path | None,
-    keep: Path | None,
-    method: str | None,
-    by: str | None,
-    since: str | None,
-    levels: str | None,
-    seed: int,
-    parts: PartFlags,
+    fit: FitFlags,
+    table: TableFlags,
+    options: Options,
     read: ReadOptions,
     *,
     compare: bool,
-    csv_safe: bool,
-    **conformal: Any,
 ) -> None:
     """Learn from the held-out table, apply to the file, write, and tell what it did.
 
     A folder or a pattern of files, and a file with too many rows to be held, are served part by
-    part. A comparison of several methods need not be written. Other options are those of conformal
-    methods, as in `howsure.recalibrate`.
+    part. A comparison of several methods need not be written.
     """
     read.refuse_common_rows()
-    wanted_levels = None if levels is None else _levels(levels)
-    groups = names_of(by)
+    levels = _levels(fit.levels) if fit.levels else None
     is_fitted = calibration.suffix.lower() == ".json"
     if compare:
-        methods = _compared(method)
-        if levels is not None:
-            raise InputError("--levels cannot be given with --compare: use --at instead")
-        if keep is not None or is_fitted:
-            raise InputError("--compare needs a calibration table, and cannot be used with --keep")
-        if output is not None:
-            comparison_form(output)
-            check_outputs([output], [Path(file), calibration])
-        new, held_out = rows_to_compare(
-            file, calibration, groups, since, read.columns, read.reading, parts.large()
-        )
-        options = {"coverages": read.assessed, "seed": seed, "by": groups, **conformal}
-        print_comparison(new, held_out, output, methods, **options)
+        _compare(file, calibration, fit, table, options, read)
         return
-    if method == ALL:
+    if fit.method == ALL:
         raise InputError("--method all needs --compare: only one method can be applied")
-    check_method(method or ("group" if groups else None), groups)
-    if output is None:
-        raise InputError("no output: name the file of the new table with -o")
     done = serve_table(
+        recalibrate,
         file,
         calibration,
-        output,
-        keep,
+        table,
         read,
-        parts.large(),
-        csv_safe=csv_safe,
-        method=method,
-        by=groups,
-        since=since,
-        seed=seed,
+        seed=options.seed,
         coverage=None if is_fitted or not read.assessed else read.assessed[0],
-        levels=wanted_levels,
-        **conformal,
+        **{**asdict(fit), "levels": levels},
     )
     console = Console()
     for line in done.lines():
         console.print(escape(line))
-    if isinstance(done, Recalibration):
-        if done.rows.labelled and done.recalibrators:
-            _show_change(console, done.rows.evalset, done.evalset, read.assessed, seed)
-    elif done.labelled:
-        words = f"To see the effect: howsure assess {output}"
+    if done.in_memory is not None and done.labelled and done.recalibrators:
+        _show_change(console, done.in_memory, read.assessed, options.seed)
+    elif done.in_memory is None and done.labelled:
+        words = f"To see the effect: howsure assess {table.output}"
         console.print(escape(words), soft_wrap=True)
     console.print(f"{done.served:,} rows recalibrated")
-    tell_written(console, done, output, keep)
+    _tell_written(console, done, table)
+
+
+def _compare(
+    file: str,
+    calibration: Path,
+    fit: FitFlags,
+    table: TableFlags,
+    options: Options,
+    read: ReadOptions,
+) -> None:
+    """Compare several methods on the rows of a file."""
+    methods = _compared(fit.method)
+    if fit.levels:
+        raise InputError("--levels cannot be given with --compare: use --at instead")
+    if table.keep is not None or calibration.suffix.lower() == ".json":
+        raise InputError("--compare needs a calibration table, and cannot be used with --keep")
+    if table.output is not None:
+        comparison_form(table.output)
+        check_outputs([table.output], [Path(file), calibration])
+    new, held_out = rows_to_compare(
+        file, calibration, fit.by, fit.since, read.columns, read.reading, read.large
+    )
+    print_comparison(
+        new,
+        held_out,
+        table.output,
+        methods,
+        coverages=read.assessed,
+        seed=options.seed,
+        by=fit.by,
+        too_few=fit.too_few,
+        rank=fit.rank,
+        delta=fit.delta,
+    )
 
 
 def serve_table(
+    verb: Callable[..., Any],
     file: str,
     calibration: Path | FittedRecalibration,
-    output: Path,
-    keep: Path | None,
+    table: TableFlags,
     read: ReadOptions,
-    large: Large,
-    *,
-    csv_safe: bool = False,
     **options: Any,
-) -> Recalibration | RecalibratedFiles:
-    """Recalibrate new rows by a table or by what was learnt, and write them."""
-    serve = partial(
-        served,
-        new=file,
-        calibration=calibration,
-        columns=read.columns,
-        reading=read.reading,
-        large=large,
-        csv_safe=csv_safe,
-        **options,
-    )
-    return written(file, calibration, output, keep, large, serve, csv_safe=csv_safe)
-
-
-def written(
-    file: str,
-    calibration: Path | FittedRecalibration,
-    output: Path,
-    keep: Path | None,
-    large: Large,
-    serve: Callable[..., Recalibration | RecalibratedFiles],
-    *,
-    csv_safe: bool,
-) -> Recalibration | RecalibratedFiles:
-    """Serve new rows and write them: some at a time, where they are many or lie in many files."""
-    apart = output.is_dir() or is_huge(file, large.rows)
-    outputs = [path for path in (None if apart else output, keep) if path is not None]
-    if not apart:
-        table_form(output)
-    inputs = [Path(place.path) for place in places(file).places] if apart else [Path(file)]
-    inputs += [calibration] if isinstance(calibration, Path) else []
+) -> RecalibratedFiles:
+    """Serve new rows and write them, and keep what was learnt."""
+    output, keep = table.output, table.keep
+    if output is None:
+        raise InputError("no output: name the file of the new table with -o")
+    outputs = [path for path in (output, keep) if path is not None and not path.is_dir()]
+    inputs = [Path(file), *([calibration] if isinstance(calibration, Path) else [])]
     check_outputs(outputs, inputs)
     if keep is not None:
         check_place(keep)
+    rows: Any = Table(file, **read.reading, **read.columns)
+    options |= {"output": output, "csv_safe": table.csv_safe, "large": read.large}
     with Stages() as stages, subscribe(stages):
-        done = serve(output if apart else None)
-    if isinstance(done, Recalibration):
-        done.save(output, csv_safe=csv_safe)
+        done: RecalibratedFiles = verb(rows, calibration, **options)
     if keep is not None:
         done.fitted.save(keep)
     return done
 
 
-def tell_written(
-    console: Console, done: Recalibration | RecalibratedFiles, output: Path, keep: Path | None
-) -> None:
+def _tell_written(console: Console, done: RecalibratedFiles, table: TableFlags) -> None:
     """Print which files were written."""
-    files = [output] if isinstance(done, Recalibration) else done.files
-    first = str(output) if len(files) > 1 else str(files[0])
-    more = f" ({len(files):,} files)" if len(files) > 1 else ""
-    say_written(console, f"{first}{more}", *filter(None, [keep]))
+    many = len(done.files) > 1
+    first = f"{table.output} ({len(done.files):,} files)" if many else str(done.files[0])
+    say_written(console, first, *filter(None, [table.keep]))
 
 
 def _compared(method: str | None) -> list[str]:
@@ -210,24 +175,29 @@ def _compared(method: str | None) -> list[str]:
 
 
 def _show_change(
-    console: Console, original: EvalSet, mended: EvalSet, assessed: Sequence[float], seed: int
+    console: Console, done: Recalibration, assessed: Sequence[float], seed: int
 ) -> None:
-    """Print every measure before and after, of the rows that count."""
+    """Print every measure before and after, of some of the rows that count if these are many."""
+    original = done.rows.evalset
     if original.weights is not None:
-        rows = np.flatnonzero(original.weights.values)
-        original, mended = original.take(rows), mended.take(rows)
-    before = evaluate(original, coverages=assessed, seed=seed)
+        original = original.take(np.flatnonzero(original.weights.values))
+    sample = View(original, seed=seed).take_at_most(_MAX_ROWS_OF_CHANGE).evalset
+    before = evaluate(sample, coverages=assessed, seed=seed)
     wanted = assessed or [c for c in before.coverages if not math.isnan(c)]
-    after = evaluate(mended, coverages=wanted, seed=seed)
+    after = evaluate(done.fitted.apply(sample, ()).evalset, coverages=wanted, seed=seed)
     lines, notes = side_by_side([before, after])
+    if sample.n < original.n:
+        notes = [f"On {sample.n:,} of {original.n:,} rows, chosen by their content.", *notes]
     show_grid(console, _before_after(lines, notes))
 
 
-def _levels(text: str) -> tuple[float, ...]:
+def _levels(texts: Sequence[str]) -> tuple[float, ...]:
     try:
-        levels = [float(number) for number in text.split(",")]
+        levels = [float(number) for number in texts]
     except ValueError as error:
-        raise InputError(f"--levels must be numbers separated by commas, got {text!r}") from error
+        raise InputError(
+            f"--levels must be numbers separated by commas, got {','.join(texts)!r}"
+        ) from error
     return tuple(check_levels(levels, "--levels").tolist())
 
 
@@ -384,21 +354,19 @@ def _together(tables: Sequence[ResultTable]) -> dict[str, AnyArray]:
 def run_improve(
     calibration: Path,
     new: str | None,
-    output: Path | None,
     proof: Path,
-    keep: Path | None,
-    seed: int,
-    parts: PartFlags,
+    table: TableFlags,
+    options: Options,
     read: ReadOptions,
     *,
     until_right: bool,
     hold_back: float,
-    csv_safe: bool,
 ) -> bool:
     """Improve, tell, write the proof and the new table; true if a fault is still proven."""
     from howsure.report.improve import check_proof, improve
 
     read.refuse_common_rows()
+    output, keep = table.output, table.keep
     if (new is None) != (output is None):
         raise InputError(
             "no output: name the file of the new table with -o"
@@ -410,15 +378,16 @@ def run_improve(
         check_place(keep)
     ends = [path for path in (output, proof, keep) if path is not None]
     check_outputs(ends, [calibration, *([] if new is None else [Path(new)])])
-    options: Any = {**read.reading, **read.columns, "large": parts.large()}
     with Stages() as stages, subscribe(stages):
         improvement = improve(
             calibration,
             until_right=until_right,
             hold_back=hold_back,
             coverages=read.assessed,
-            seed=seed,
-            **options,
+            seed=options.seed,
+            large=read.large,
+            **read.reading,
+            **read.columns,
         )
     console = Console()
     for tone, line in improvement.lines():
@@ -427,14 +396,12 @@ def run_improve(
     improvement.save(proof)
     say_written(console, proof)
     if new is not None and output is not None:
-        large = parts.large()
-        done = serve_table(
-            new, improvement.fitted, output, keep, read, large, csv_safe=csv_safe, seed=seed
-        )
+        fitted = improvement.fitted
+        done = serve_table(recalibrate, new, fitted, table, read, seed=options.seed)
         console.print(f"{done.served:,} rows recalibrated")
         for note in done.notes:
             console.print(escape(f"note: {note}"))
-        tell_written(console, done, output, keep)
+        _tell_written(console, done, table)
     elif keep is not None:
         improvement.fitted.save(keep)
         say_written(console, keep)
@@ -448,40 +415,37 @@ _SIZES: Final = {"set_size": "Mean set size", "mean_width": "Mean width"}
 
 @one_thread()
 def run_conformal(
-    table: str,
+    new: str,
     calibration: Path,
-    output: Path,
-    keep: Path | None,
-    seed: int,
-    parts: PartFlags,
+    fit: ConformalFlags,
+    table: TableFlags,
+    options: Options,
     read: ReadOptions,
-    *,
-    csv_safe: bool,
-    **options: Any,
 ) -> None:
-    """Learn from the held-out table, write the new one, and tell what was learnt or reached.
-
-    Other options are as in `howsure.conformal`.
-    """
+    """Learn from the held-out table, write the new one, and tell what was learnt or reached."""
     from howsure.report.conformal import DEFAULT_COVERAGE, conformal
 
     read.refuse_common_rows()
     if len(read.assessed) > 1:
         raise InputError(f"--coverage must be one number, got {len(read.assessed)}")
-    (options["coverage"],) = read.assessed or [DEFAULT_COVERAGE]
-    columns = {name: value for name, value in read.columns.items() if name != "coverage"}
-    options |= {**read.reading, **columns, "large": parts.large()}
-
-    def serve(target: Path | None) -> Recalibration | RecalibratedFiles:
-        return conformal(table, calibration, output=target, csv_safe=csv_safe, seed=seed, **options)
-
-    done = written(table, calibration, output, keep, parts.large(), serve, csv_safe=csv_safe)
+    (coverage,) = read.assessed or [DEFAULT_COVERAGE]
+    done = serve_table(
+        conformal,
+        new,
+        calibration,
+        table,
+        read,
+        seed=options.seed,
+        coverage=coverage,
+        **asdict(fit),
+    )
     console = Console()
-    reached = _reached(done, seed) if isinstance(done, Recalibration) and done.rows.labelled else ()
+    rows = done.in_memory if done.labelled else None
+    reached = [] if rows is None else _reached(rows, options.seed)
     for line in (*done.lines(), *reached):
         console.print(escape(line))
     console.print(f"{done.served:,} rows written")
-    tell_written(console, done, output, keep)
+    _tell_written(console, done, table)
 
 
 def _reached(done: Recalibration, seed: int) -> list[str]:

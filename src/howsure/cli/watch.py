@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from howsure.cli.entry import say
-from howsure.cli.options import (
-    TOLERANCE,
-    Outputs,
-    ReadOptions,
-    Tolerance,
-    address,
-    command,
-    file_flag,
-)
+from howsure.cli.flags import OUTPUT, address, command, flag_of
 from howsure.core.errors import InputError
+
+if TYPE_CHECKING:
+    from howsure.cli.options import ReadOptions, ReportFlags
+    from howsure.report.options import Options
 
 watch_app = typer.Typer(
     help="Monitor a deployed model; safe to check every day.",
@@ -59,8 +55,8 @@ def init(
             help="Label delay: days to wait for rows and their y before a day is tested.",
         ),
     ] = 0,
-    tolerance: Tolerance = None,
     *,
+    options: Options,
     read: ReadOptions,
 ) -> None:
     """Save a reference in a new ledger."""
@@ -75,7 +71,7 @@ def init(
         ledger,
         address(reference),
         mature=mature,
-        tolerance=tolerance or TOLERANCE,
+        tolerance=options.tolerance,
         row_id=row_id,
         **read.reading,
         **columns,
@@ -112,7 +108,10 @@ def undo(ledger: Ledger) -> None:
 
 
 @command(watch_app, epilog="Example: howsure watch show model.watch -o watch.html")
-def show(ledger: Ledger, output: Outputs = []) -> None:  # noqa: B006
+def show(
+    ledger: Ledger,
+    output: Annotated[list[Path], flag_of(ReportFlags, "output")] = [],  # noqa: B006
+) -> None:
     """Show results so far: exit 0 if no fault is significant, 1 if one is, 2 on an error."""
     from howsure.cli.show import show_lines
     from howsure.cli.terminal import Console, say_written
@@ -154,9 +153,11 @@ def correct(
     ] = False,
     output: Annotated[
         Path | None,
-        file_flag(
+        typer.Option(
             "-o",
             "--output",
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
             help="Also save the fit as .json, for howsure recalibrate.",
         ),
     ] = None,

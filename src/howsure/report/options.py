@@ -1,65 +1,80 @@
-"""How predictions are judged: every option of an assessment, described and checked once."""
+"""How predictions are judged: every option of an assessment and of a check, described once."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Self
+from functools import partial
+from typing import Any, Final, Literal, Self
 
-from howsure.core.arrays import check_fraction
-from howsure.core.classes import frozen
-from howsure.core.convert import check_whole
-from howsure.engine.catalogue import asked_for
-from howsure.engine.metric import MISS_RANGE, check_miss_range
-from howsure.verdict import TOLERANCE
-from howsure.verdict.family import check_judging
+from howsure.core.options import MISS_RANGE, SHARE, TOLERANCE, Described, described, option
+from howsure.topics.congruence_options import CongruenceOptions
 
-if TYPE_CHECKING:
-    from howsure.topics.congruence.view import CongruenceOptions
+FailOn = Literal["never", "caution", "bad"]
+_FINDINGS: Final = "Findings"
+_finding = partial(option, panel=_FINDINGS, verbs="assess")
+_limit = partial(option, panel="Limits")
 
 
-@frozen(kw_only=True)
-class Options:
+@described
+class JudgingOptions(Described):
+    """How findings are judged, in an assessment or a check."""
+
+    tolerance: float = option(
+        "Largest coverage error to ignore (0.01 = 1 point).",
+        "A significant fault within it is negligible. The tolerances of spread, bias and "
+        "others scale with it.",
+        panel=_FINDINGS,
+        verbs="assess merge init",
+        tools="assess",
+        rule=SHARE,
+        default=TOLERANCE,
+    )
+    ignore: Collection[str] = option(
+        "Ids of findings to leave out of the verdict, such as width.",
+        panel=_FINDINGS,
+        verbs="assess merge",
+        metavar="ID",
+        rule="howsure.verdict.family:check_ignored",
+        default=(),
+    )
+    miss_range: Sequence[float] = _finding(
+        "Range of miss rates for gains over a constant width.",
+        "With another range, models are also compared by these gains.",
+        metavar="LOW HIGH",
+        kind=tuple[float, float],
+        rule="howsure.engine.metric:check_miss_range",
+        default=MISS_RANGE,
+    )
+    baseline: str = _finding(
+        "Baseline for skill: climatology (the distribution of y; the default), persistence, "
+        "seasonal, or the name of a model.",
+        tools="assess",
+        metavar="NAME",
+        default="",
+    )
+    lead: int | None = _finding(
+        "Lead time of all rows, in steps of {time}, if there is no {horizon}; needed for "
+        "skill against persistence.",
+        "Skill is then also reported against the seasonal naive forecast.",
+        metavar="N",
+    )
+    season: int | None = _finding(
+        "Steps of {time} per season; if omitted, derived from the dates.",
+        "It is a week of hours or days, and a year of weeks, months or quarters.",
+        metavar="N",
+    )
+    confidence: float = option(
+        "Confidence level of all intervals and bounds.",
+        verbs="assess merge",
+        rule=SHARE,
+        default=0.95,
+    )
+
+
+@described
+class Options(JudgingOptions):
     """What is judged, and how.
-
-    Attributes
-    ----------
-    confidence : float
-        Confidence level of all confidence intervals.
-    seed : int
-        Fixes all draws.
-    tolerance : float
-        Largest coverage error to ignore (0.01 = 1 point); a significant fault within it is
-        negligible. The tolerances of spread, bias and others scale with it.
-    ignore : collection of str
-        Ids of findings to omit from the verdict, such as ``{"width"}``.
-    trials : bool
-        Whether recalibration methods are tried in five-fold cross-validation, for the next step.
-        Of several models, only the one with the lowest mean score is recalibrated.
-    also : collection of str
-        Slow measures to compute beyond 50,000 rows, and measures whose figures are drawn only on
-        request, such as ``tail_miscalibration_right``.
-    congruence : CongruenceOptions, optional
-        Kernel, λ, draws and map of the conditional congruence error.
-    miss_range : (float, float)
-        Range of miss rates for gains over a constant width, ``(0, 0.2)``. With another range,
-        models are also compared by these gains.
-    cells : int, optional
-        Cells by ease for T-CV and T-SS, from 3 to a fifth of the rows; 50 if omitted, or as many
-        as have five rows each. More cells detect finer differences, but are noisier.
-    baseline : str
-        Baseline for skill: ``"climatology"``, the distribution of y (the default),
-        ``"persistence"``, ``"seasonal"``, or the name of one of the models.
-    lead : int, optional
-        Lead time of all rows, in steps of their times, if there is no `horizon`. Skill is then
-        also reported against persistence and the seasonal naive forecast.
-    season : int, optional
-        Steps per season; if omitted, derived from the dates (a week of hours or days, a year of
-        weeks, months or quarters).
-    no_rows : bool
-        For personal data: whether to omit names, values and pictures of single rows, and all
-        results on fewer than 10 rows. Labels of groups and features with fewer rows are pooled as
-        ``others``.
 
     Raises
     ------
@@ -72,31 +87,78 @@ class Options:
     0.95
     """
 
-    confidence: float = 0.95
-    seed: int = 0
-    tolerance: float = TOLERANCE
-    ignore: Collection[str] = ()
-    trials: bool = True
-    also: Collection[str] = ()
-    congruence: CongruenceOptions | None = None
-    miss_range: Sequence[float] = MISS_RANGE
-    cells: int | None = None
-    baseline: str = ""
-    lead: int | None = None
-    season: int | None = None
-    no_rows: bool = False
+    cells: int | None = _finding(
+        "Cells by ease for T-CV and T-SS, from 3 to a fifth of the rows; 50 if omitted, or "
+        "as many as have five rows each.",
+        "More cells detect finer differences, but are noisier.",
+        metavar="N",
+        least=3,
+    )
+    trials: bool = option(
+        "Try recalibration methods and measure their gain in five-fold cross-validation.",
+        "Of several models, only the one with the lowest mean score is recalibrated.",
+        panel=_FINDINGS,
+        verbs="assess merge",
+        default=True,
+    )
+    seed: int = option(
+        "Seed of all random draws.",
+        usual=True,
+        verbs="assess merge check recalibrate improve conformal characteristic",
+        least=0,
+        default=0,
+    )
+    also: Collection[str] = option(
+        "Slow measures to compute beyond 50,000 rows, and measures whose figures are drawn "
+        "only on request, such as tail_miscalibration_right.",
+        verbs="assess",
+        metavar="MEASURE",
+        rule="howsure.engine.catalogue:asked_for",
+        default=(),
+    )
+    congruence: CongruenceOptions | None = option(
+        "Kernel, λ, draws and map of the conditional congruence error.", verbs="assess"
+    )
+    no_rows: bool = option(
+        "For personal data: omit names, values and pictures of single rows, and results on "
+        "fewer than 10 rows.",
+        "Labels of groups and features with fewer rows are pooled as ``others``.",
+        panel="Output",
+        verbs="assess merge check",
+        tools="assess check",
+        default=False,
+    )
 
-    def __post_init__(self) -> None:
-        check_fraction(self.confidence, "confidence")
-        check_whole(self.seed, "seed", 0)
-        check_judging(self.tolerance, self.ignore)
-        check_miss_range(self.miss_range)
-        if self.cells is not None:
-            check_whole(self.cells, "cells", 3)
-        object.__setattr__(self, "also", frozenset(asked_for(self.also, "also")))
+
+@described
+class CheckOptions(JudgingOptions):
+    """How limits and findings are judged; the keys of a file of limits."""
+
+    by: tuple[str, ...] = _limit(
+        "Apply the limits to each group of these columns.",
+        usual=True,
+        default=(),
+    )
+    undecided: Literal["pass", "fail"] = _limit(
+        "Treat an inconclusive limit as pass or fail.", usual=True, default="pass"
+    )
+    sided: Literal["one", "two"] = _limit(
+        "Judge limits with one-sided bounds or two-sided intervals.", default="one"
+    )
+    fail_on: FailOn = option(
+        "Also fail on findings: on faults (bad ✗), or also possible problems (caution ○).",
+        panel=_FINDINGS,
+        usual=True,
+        default="never",
+    )
+    findings: tuple[str, ...] = option(
+        "Judge only these findings, such as groups,region,drift.",
+        panel=_FINDINGS,
+        default=(),
+    )
 
 
-@frozen(kw_only=True)
+@described
 class Settings(Options):
     """Options, with what one assessment needs besides.
 
