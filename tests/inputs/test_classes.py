@@ -14,7 +14,7 @@ from howsure.inputs import explain, load
 from howsure.inputs.classes import family, label_sets, label_text, labels_of, parse_sets
 from howsure.inputs.new import load_new
 from howsure.inputs.write import write_table
-from howsure.predictions import LabelSets
+from howsure.predictions import LabelSets, Probabilities
 from howsure.predictions.columns import to_columns, written_set
 
 Y = ["cat", "dog", "cat"]
@@ -22,7 +22,7 @@ P: dict[str, Any] = {"p_cat": [0.9, 0.1, 0.5], "p_dog": [0.1, 0.9, 0.5]}
 
 
 def _sets(table: Any, **said: Any) -> LabelSets:
-    (prediction,) = load(table, **said).evalsets[0].predictions
+    prediction = load(table, **said).evalsets[0].predictions[-1]
     assert isinstance(prediction, LabelSets)
     return prediction
 
@@ -91,18 +91,21 @@ def test_sets_of_many_classes_by_brute_force() -> None:
     labels = [Label(f"c{k}") for k in range(300)]
     different = [tuple(labels[k] for k in rng.permutation(300)[:size]) for size in (100, 0, 300, 1)]
     codes = np.array([3, 0, 0, 1, 2])
-    found = label_sets(labels, {}, (codes, different), 0.9).members
+    found = label_sets(labels, None, (codes, different), 0.9).members
     assert compared < 1_000  # not each class with each label of each set
     brute = [[any(a is b for b in different[code]) for a in labels] for code in codes]
     assert found.tolist() == brute
 
 
 def test_probabilities_make_the_sets_that_the_classifier_claims() -> None:
-    loaded = load({"y": Y, **P, "pred": ["cat", "dog", "dog"]})
-    held = loaded.evalsets[0].predictions[0]
+    loaded = load({"y": Y, **P, "pred": ["cat", "dog", "dog"]}, coverage=0.9)
+    stated, held = loaded.evalsets[0].predictions
     assert isinstance(held, LabelSets)
+    assert isinstance(stated, Probabilities)
     assert held.probabilities is not None
-    assert held.probabilities.tolist() == [[0.9, 0.1], [0.1, 0.9], [0.5, 0.5]]
+    assert (
+        stated.table.tolist() == held.probabilities.tolist() == [[0.9, 0.1], [0.1, 0.9], [0.5, 0.5]]
+    )
     assert held.members.tolist() == [[True, False], [False, True], [True, True]]
     assert loaded.evalsets[0].y.tolist() == [0.0, 1.0, 0.0]
     assert _sets({"y": Y, **P}, coverage=0.95).sizes.tolist() == [2, 2, 2]
@@ -157,7 +160,7 @@ def test_labels_are_what_a_pattern_leaves_open() -> None:
         *("1", "1", "2", "True", "a", "3", "0.5"),
     ]
     table = {"y": [1, 0], "a_0": [0.1, 0.9], "a_1": [0.9, 0.1]}
-    assert _sets(table, softmax="a_*").labels == ("0", "1")
+    assert _sets(table, softmax="a_*", coverage=0.9).labels == ("0", "1")
 
 
 def test_other_predictions_are_read_as_before() -> None:
@@ -189,7 +192,26 @@ def test_other_predictions_are_read_as_before() -> None:
             {},
             "'p_dog' must contain numbers",
         ),
-        ({"y": Y, "p_cat": P["p_cat"]}, {"softmax": "p_*"}, "at least 2 classes, got 'p_cat'"),
+        (
+            {"y": ["cat", "dog", "emu"], "p_cat": P["p_cat"]},
+            {"softmax": "p_*"},
+            "two classes where 'p_cat' alone is a probability, got 3",
+        ),
+        ({"y": ["a", "b", "a"], "p": P["p_cat"]}, {}, "does not say which of them it is the"),
+        ({"y": [0, 1, 1], "p": [20, 70, 90]}, {}, "got 20 .* divide percent by 100"),
+        ({"y": [0, 1, 1], "score": [-1.0, 2, 3]}, {"softmax": "score"}, "call log-odds logit"),
+        ({"y": [0, 1, 1], "confidence": [0.2, 0.7, 0.9]}, {}, "a column of what was right"),
+        ({"correct": [0, 1, 1], "confidence": [0.2, 70, 90]}, {}, "the scale is unclear"),
+        (
+            {"y": ["a", "b", "b"], "confidence": [0.2, 0.7, 0.9]},
+            {"stated_confidence": "confidence"},
+            "whether the answer was right, by 0 and 1",
+        ),
+        (
+            {"y": ["a|b", "b", "a"], "p_a": [0.9, 0.1, 0.6], "p_b": [0.8, 0.9, 0.1]},
+            {"softmax": "p_*"},
+            "several labels, assess each label by its own",
+        ),
         ({"y": Y, **P, "p_cat ": P["p_cat"]}, {"softmax": "p_*"}, "each class once, got 'cat'"),
         (
             {"y": Y, **P, "sd": [1, 1, 1]},
@@ -222,8 +244,8 @@ def test_what_is_wrong_is_named(table: Any, said: dict[str, Any], wanted: str) -
 
 def test_missing_cells_are_dropped_where_that_is_asked() -> None:
     holes = {"p_cat": [0.9, 0.1, np.nan], "p_dog": [0.1, 0.9, 0.5]}
-    assert _sets({"y": Y, **holes}, missing="drop").n == 2
-    assert _sets({"y": ["cat", None, "dog"], **P}, missing="drop").n == 2
+    assert _sets({"y": Y, **holes}, missing="drop", coverage=0.9).n == 2
+    assert _sets({"y": ["cat", None, "dog"], **P}, missing="drop", coverage=0.9).n == 2
     table = {"y": Y, "set_90": ["cat", None, "dog|cat"]}
     assert _sets(table, missing="drop").sizes.tolist() == [1, 2]
 
@@ -232,8 +254,8 @@ def test_models_tell_of_the_same_classes() -> None:
     turned = {"p_dog": P["p_dog"], "p_cat": P["p_cat"]}
     one, two = load([{"y": Y, **P}, {"y": Y, **turned}]).evalsets
     assert (
-        one.predictions[0].numbers()["members"].tolist()
-        == two.predictions[0].numbers()["members"].tolist()
+        one.predictions[0].numbers()["probabilities"].tolist()
+        == two.predictions[0].numbers()["probabilities"].tolist()
     )
     first, second = load([{"y": Y, "set_90": Y}, {"y": Y, "set_90": ["bird", "dog", ""]}]).evalsets
     assert first.y.tolist() == second.y.tolist() == [1.0, 2.0, 1.0]
@@ -244,9 +266,9 @@ def test_models_tell_of_the_same_classes() -> None:
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet", ".arrow", ".tsv"])
 def test_files_hold_what_was_written(ending: str, tmp_path: Path) -> None:
-    loaded = load({"y": Y, **P})
+    loaded = load({"y": Y, **P}, coverage=0.9)
     columns = to_columns(loaded.evalsets[0])
-    assert list(columns) == ["y", "label_set_90", "p_cat", "p_dog"]
+    assert list(columns) == ["y", "p_cat", "p_dog", "label_set_90"]
     file = tmp_path / f"table{ending}"
     write_table(columns, file)
     again = load(file).evalsets[0]
@@ -258,6 +280,67 @@ def test_files_hold_what_was_written(ending: str, tmp_path: Path) -> None:
     assert rows.evalset.y.tolist() == loaded.evalsets[0].y.tolist()
     write_table({name: column for name, column in columns.items() if name != "y"}, file)
     assert not load_new(file).labelled
+
+
+@pytest.mark.parametrize(
+    ("table", "said", "classes", "of_second", "y"),
+    [
+        ({"y": [0, 1, 1], "p": [0.2, 0.7, 0.9]}, {}, ("0", "1"), [0.2, 0.7, 0.9], [0, 1, 1]),
+        (
+            {"y": [False, True, True], "prob": [0.2, 0.7, 0.9]},
+            {},
+            ("False", "True"),
+            [0.2, 0.7, 0.9],
+            [0, 1, 1],
+        ),
+        (
+            {"y": ["spam", "ham", "ham"], "p_spam": [0.2, 0.7, 0.9]},
+            {},
+            ("ham", "spam"),
+            [0.2, 0.7, 0.9],
+            [1, 0, 0],
+        ),
+        ({"y": [0, 0, 0], "p": [0.2, 0.7, 0.9]}, {}, ("0", "1"), [0.2, 0.7, 0.9], [0, 0, 0]),
+        (
+            {"y": [0, 1, 1], "score": [0.2, 0.7, 0.9]},
+            {"softmax": "score"},
+            ("0", "1"),
+            [0.2, 0.7, 0.9],
+            [0, 1, 1],
+        ),
+        ({"y": [0, 1], "logit": [0.0, np.log(3.0)]}, {}, ("0", "1"), [0.5, 0.75], [0, 1]),
+        (
+            {"y": ["a", "b"], "logit_a": [0.0, 1.0], "logit_b": [np.log(3.0), 1.0]},
+            {},
+            ("a", "b"),
+            [0.75, 0.5],
+            [0, 1],
+        ),
+        (
+            {"correct": [True, False], "confidence": [80, 100], "answer": ["a", "b"]},
+            {},
+            ("wrong", "right"),
+            [0.8, 1.0],
+            [1, 0],
+        ),
+        (
+            {"label": [1, 0], "correct": [0, 1], "conf": [0.5, 1.0]},
+            {},
+            ("wrong", "right"),
+            [0.5, 1.0],
+            [0, 1],
+        ),
+    ],
+)
+def test_probabilities_of_two_classes(
+    table: Any, said: Any, classes: tuple[str, ...], of_second: list[float], y: list[int]
+) -> None:
+    evalset = load(table, **said).evalsets[0]
+    (stated,) = evalset.predictions
+    assert isinstance(stated, Probabilities)
+    assert stated.names == classes
+    assert stated.table[:, 1] == pytest.approx(of_second)
+    assert evalset.y.tolist() == y
 
 
 def test_names_alone_are_explained() -> None:

@@ -197,7 +197,7 @@ def test_a_coverage_that_is_told_is_that_of_each() -> None:
         (
             "y a_lower_90 a_upper_90 b_lower_90 b_upper_90 c_lower_90",
             r"suggest the models 'a', 'b', 'c', but 'c' has no 'upper_90': add the columns or "
-            r"drop the model, or pass lower=, upper= and coverage= of one \(--lower",
+            r"drop the model, or pass .*lower=COLUMN, upper=COLUMN, coverage=0.9\) of one",
         ),
         (
             "y LGBM LGBM-lo-90 LGBM-hi-80 LGBM-hi-90",

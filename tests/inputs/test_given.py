@@ -514,7 +514,7 @@ def test_two_arrays_by_name_at_a_coverage_are_not_two_point_forecasts() -> None:
 
 def test_three_arrays_at_a_coverage_are_told_where_the_point_goes() -> None:
     for value in ((MEAN, LOW, HIGH), [MEAN, LOW, HIGH], TABLE):
-        with pytest.raises(InputError, match=r"give \(lower, upper\) with point=point"):
+        with pytest.raises(InputError, match=r"give \(lower, upper\) and .*point=point\)"):
             read_given(value, n=N, coverage=0.9)
     same(read((MEAN, (LOW, HIGH)), coverage=0.9), INTERVALS, MEAN)
 

@@ -308,7 +308,7 @@ def test_a_hubs_older_table() -> None:
     rows = [("quantile", level, forecasts()[:, k]) for k, level in enumerate(LEVELS)]
     table = hub([*rows, ("point", None, forecasts()[:, 1])])
     table["type"], table["quantile"] = table.pop("output_type"), table.pop("output_type_id")
-    with pytest.raises(InputError, match=r"got '' in column 'quantile' .*--output-type COLUMN"):
+    with pytest.raises(InputError, match=r"got '' in column 'quantile' .*output_type=COLUMN"):
         load(table)
     (made,) = load(table, output_type="type").evalsets
     np.testing.assert_array_equal(quantiles(made).values, forecasts())
@@ -401,13 +401,13 @@ def changed(name: str, row: int, value: Any) -> Table:
             stacked(LONG, {name: column[:1] for name, column in LONG.items()}),
             {},
             r"must have each level once, got level 0\.05 twice for place 'DE', horizon '1'; cases "
-            r"are distinguished by 'place', 'horizon': perhaps a column .*rows=COLUMN \(--row-id",
+            r"are distinguished by 'place', 'horizon': perhaps a column .*rows=COLUMN",
         ),
         (
             without(LONG, 1, 6),
             {},
             r"every case must have all 3 levels, but 2 of 4 cases are incomplete \(first: level "
-            r"0\.5 of place 'FR', horizon '1'\).*missing='drop'\) \(--missing drop\)",
+            r"0\.5 of place 'FR', horizon '1'\).*missing='drop'",
         ),
         (
             without(melted(WIDE, forecasts(), [1, 2, 3], part="sample_id"), 11),
@@ -438,8 +438,7 @@ def changed(name: str, row: int, value: Any) -> Table:
         (
             {name: column for name, column in LONG.items() if name != "predicted"},
             {"quantile_level": "quantile_level"},
-            r"No prediction column found in the long table; name it with point=COLUMN "
-            r"\(--point COLUMN\)",
+            r"No prediction column found in the long table; name it with .*point=COLUMN",
         ),
         (LONG, {"quantile_level": "quantil_level"}, "perhaps 'quantile_level'"),
         (

@@ -94,7 +94,7 @@ def test_a_table_in_parts_has_them_too(tmp_path: Path) -> None:
     again = ReadPlan.from_dict(reading.to_dict())
     assert again.roles.missing_values == (-9999.0,)
     (piece,) = plan.pieces
-    (batch,) = piece.batches(reading)
+    (batch,) = reading.batches(piece)
     assert batch.dropped == 2
 
 

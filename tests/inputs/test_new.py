@@ -217,3 +217,9 @@ def test_prediction_columns_are_those_of_the_whole() -> None:
         alone, whole = prediction_columns(held), to_columns(held)
         assert list(alone) == [name for name in whole if name != "y"]
     assert list(prediction_columns(EvalSet.checked([1.0], point=[2.0]))) == ["point"]
+
+
+def test_an_error_names_the_row_of_the_table_where_others_are_left_out() -> None:
+    lower = [None, 0.0, 0.0, 5.0, 0.0, 0.0]
+    with pytest.raises(InputError, match=r"first at row 3: lower 5"):
+        load_new({"lower_90": lower, "upper_90": [1.0] * 6}, missing="drop")

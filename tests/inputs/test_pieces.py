@@ -58,7 +58,7 @@ def parts(folder: Path, count: int = 3, ending: str = ".parquet") -> Path:
 
 
 def batches(held: Scan) -> list[Batch]:
-    return [batch for piece in held.pieces for batch in piece.batches(held.reading)]
+    return [batch for piece in held.pieces for batch in held.reading.batches(piece)]
 
 
 def same(held: Scan, whole: EvalSet, model: int = 0) -> None:
@@ -123,7 +123,7 @@ def test_rows_come_once_and_in_order(
     found = np.concatenate([one.evalsets[0].y for one in batches(held)])
     np.testing.assert_array_equal(found, np.concatenate([t["y"].to_numpy() for t in tables]))
     for one in held.pieces:
-        assert one.rows == sum(batch.rows for batch in one.batches(held.reading))
+        assert one.rows == sum(batch.rows for batch in held.reading.batches(one))
     assert len({one.identity for one in held.pieces}) == len(held.pieces)
 
 
@@ -141,7 +141,7 @@ def test_row_groups_are_pieces(ending: str, tmp_path: Path) -> None:
         f"{path}, {word} {first} to {first + 1}" for first in (0, 2, 4)
     ]
     assert [one.first_row for one in held.pieces] == [0, 1000, 2000]
-    (last,) = held.pieces[2].batches(held.reading)
+    (last,) = held.reading.batches(held.pieces[2])
     assert last.evalsets[0].row_names().tolist() == list(range(2000, 3000))
 
 
@@ -402,7 +402,7 @@ def test_a_number_that_only_care_reads_changes_no_row(tmp_path: Path) -> None:
     kinds = held.reading.kinds
     found = [
         with_numbers(table, kinds, ".").schema.field("y").type
-        for table in held.pieces[0].tables(kinds, 9_999)
+        for table in held.pieces[0].batches(kinds, 9_999)
     ]
     assert set(found) == {pa.float64()}
 
@@ -766,7 +766,7 @@ class TestAddresses:
 
     def test_a_part_that_grows_meanwhile_is_refused(self, folder: str) -> None:
         held = cut("memory://texts/t.csv")
-        tables = held.pieces[0].tables(held.reading.kinds, 10)
+        tables = held.pieces[0].batches(held.reading.kinds, 10)
         next(tables)
         with needs("fsspec").filesystem("memory").open("/texts/t.csv", "wb") as file:
             file.write(b"y,pred\n1,2\n3,4\n5,6\n")

@@ -201,7 +201,7 @@ def test_a_file_that_grows_meanwhile_is_refused(
 
     for number in range(2):
         write_table(rows(number), folder / f"t{number}{ending}")
-    known = FilePiece.tables
+    known = FilePiece.batches
     seen = 0
 
     def growing(self: FilePiece, *asked: object) -> Iterator[pa.Table]:
@@ -213,7 +213,7 @@ def test_a_file_that_grows_meanwhile_is_refused(
                 with open(self.place.path, "ab") as file:
                     file.write(b"1.0,0.0,1.0\n")
 
-    monkeypatch.setattr(FilePiece, "tables", growing)
+    monkeypatch.setattr(FilePiece, "batches", growing)
     kept = folder.parent / "s.arrow" if state else None
     with pytest.raises(InputError, match=rf"t1{ending}: the file has changed since"):
         load_parts(f"{folder}/t*{ending}", large=Large(jobs=1, state=kept))
@@ -247,7 +247,7 @@ def test_a_change_after_a_part_is_read_is_seen(
 ) -> None:
     held = cut(folder)
     for piece in held.pieces:
-        for _ in piece.batches(held.reading):
+        for _ in held.reading.batches(piece):
             pass
     assert [each.rows for each in held.manifest([]).files] == [0, 0]
     with open(folder / "a.parquet", "ab") as file:

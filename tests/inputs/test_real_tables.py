@@ -52,5 +52,5 @@ def test_chemistry_with_molecules_as_labels(data_dir: Find) -> None:
     np.testing.assert_array_equal(made.predictions[0].point(), frame["y_pred"])
     np.testing.assert_array_equal(made.predictions[0].sd(), frame["uq"])
     assert made.row_names().tolist() == frame["smiles"].tolist()
-    with pytest.raises(InputError, match="name it with y=COLUMN"):
+    with pytest.raises(InputError, match=r"name it with howsure.Table\(…, y=COLUMN\)"):
         load(path)

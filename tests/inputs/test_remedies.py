@@ -18,7 +18,6 @@ import howsure
 from extras import needs
 from howsure.core.errors import HowsureError
 from howsure.core.rng import child
-from howsure.report.coercion import opened
 
 pd = needs("pandas")
 N = 40
@@ -36,8 +35,8 @@ Way = Callable[[], object]
 
 
 def read(*given: Any, coverage: Any = (), **said: Any) -> object:
-    """What was given, through the door of `assess`."""
-    return opened(*given, coverage=np.atleast_1d(coverage).tolist(), **said)
+    """What was given, as a table that `assess` takes."""
+    return howsure.Table(*given, coverage=np.atleast_1d(coverage).tolist(), **said).read()
 
 
 def frame(**columns: Any) -> pd.DataFrame:
@@ -169,7 +168,11 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
     ),
     "ordered columns and a coverage": (
         lambda: read(Y, TABLE, coverage=0.9),
-        {"(lower, upper) with point=": lambda: read(Y, (LOW, UP), point=MEAN, coverage=0.9)},
+        {
+            "(lower, upper) and howsure.Table(…, point=point)": lambda: read(
+                Y, (LOW, UP), point=MEAN, coverage=0.9
+            )
+        },
     ),
     "one sd": (
         lambda: read(Y, (MEAN, 1.2)),
@@ -267,7 +270,7 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
     "one end alone": (
         lambda: read(Y, {"lower_90": LOW, "mean": MEAN}),
         {
-            "howsure.assess({'y': y, **prediction}, …)": lambda: read(
+            "in place of … give the table {'y': y, **prediction}": lambda: read(
                 {"y": Y, "lower_90": LOW, "mean": MEAN}, lower=""
             )
         },
@@ -299,7 +302,7 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
     "levels of a table": (
         lambda: read(frame(a=LOW, b=UP), levels=[0.1, 0.9]),
         {
-            "quantiles={level: column}": lambda: read(
+            "howsure.Table(…, quantiles={0.05: COLUMN})": lambda: read(
                 frame(a=LOW, b=UP), quantiles={0.1: "a", 0.9: "b"}
             )
         },
@@ -328,15 +331,19 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
         lambda: read(frame(a=LOW, b=UP, c=MEAN, d=SD)),
         {
             "point=COLUMN": lambda: read(frame(a=MEAN), point="a"),
-            "lower= and upper=": lambda: read(frame(a=LOW, b=UP), lower="a", upper="b"),
-            "mean= and sd=": lambda: read(frame(c=MEAN, d=SD), mean="c", sd="d"),
-            "quantiles=": lambda: read(frame(a=LOW, b=UP), quantiles={0.1: "a", 0.9: "b"}),
-            "samples=": lambda: read(frame(a=LOW, b=UP), samples="a,b"),
-            "law=": lambda: read(frame(c=MEAN, d=SD), law="norm:loc=c,scale=d"),
-            "softmax=": lambda: read(
+            "howsure.Table(…, lower=COLUMN, upper=COLUMN)": lambda: read(
+                frame(a=LOW, b=UP), lower="a", upper="b"
+            ),
+            "howsure.Table(…, mean=COLUMN, sd=COLUMN)": lambda: read(
+                frame(c=MEAN, d=SD), mean="c", sd="d"
+            ),
+            "or with quantiles": lambda: read(frame(a=LOW, b=UP), quantiles={0.1: "a", 0.9: "b"}),
+            "samples": lambda: read(frame(a=LOW, b=UP), samples="a,b"),
+            "law": lambda: read(frame(c=MEAN, d=SD), law="norm:loc=c,scale=d"),
+            "softmax": lambda: read(
                 {"y": LABELS, "cat": CHANCE[:, 0], "dog": CHANCE[:, 1]}, softmax="cat,dog"
             ),
-            "label_set=": lambda: read(
+            "or label_set": lambda: read(
                 {"y": LABELS, "a": ["cat|dog"] * N}, label_set="a", coverage=0.9
             ),
         },
@@ -347,12 +354,12 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
     ),
     "a number of several meanings": (
         lambda: read(frame(q1=UP)),
-        {"quantiles={LEVEL: 'q1'}": lambda: read(frame(q1=UP), quantiles={0.01: "q1"})},
+        {"quantiles={0.05: 'q1'}": lambda: read(frame(q1=UP), quantiles={0.01: "q1"})},
     ),
     "numbers of several meanings": (
         lambda: read(frame(q1=LOW, q3=UP)),
         {
-            "quantiles={0.05: COLUMN, …}": lambda: read(
+            "quantiles={0.05: COLUMN, 0.95: COLUMN}": lambda: read(
                 frame(q1=LOW, q3=UP), quantiles={0.25: "q1", 0.75: "q3"}
             ),
             "quantiles=''": lambda: read(frame(q1=LOW, q3=UP, point=MEAN), quantiles=""),
@@ -392,7 +399,7 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
     "two names for one level": (
         lambda: read(frame(q05=LOW, q95=UP, **{"q0.95": UP})),
         {
-            "quantiles={0.95: 'q0.95', …}": lambda: read(
+            "quantiles={0.95: 'q0.95'}) with every level": lambda: read(
                 frame(q05=LOW, q95=UP, **{"q0.95": UP}), quantiles={0.95: "q0.95", 0.05: "q05"}
             )
         },
@@ -409,7 +416,7 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
     "another coverage than the names'": (
         lambda: read(frame(lower_90=LOW, upper_90=UP), coverage=0.8),
         {
-            "also pass lower and upper": lambda: read(
+            "lower='lower_90', upper='upper_90', coverage=0.8": lambda: read(
                 frame(lower_90=LOW, upper_90=UP), lower="lower_90", upper="upper_90", coverage=0.8
             )
         },
@@ -417,7 +424,7 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
     "intervals of unknown coverages": (
         lambda: read(frame(lower=LOW, upper=UP, lower_90=LOW, upper_90=UP)),
         {
-            "lower, upper and coverage": lambda: read(
+            "lower=COLUMN, upper=COLUMN, coverage=0.9": lambda: read(
                 frame(lower=LOW, upper=UP, lower_90=LOW, upper_90=UP),
                 lower="lower,lower_90",
                 upper="upper,upper_90",
@@ -428,7 +435,7 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
     "a set's other coverage": (
         lambda: read({"y": LABELS, "set_90": ["cat|dog"] * N}, coverage=0.8),
         {
-            "also pass label_set": lambda: read(
+            "label_set='set_90', coverage=0.8": lambda: read(
                 {"y": LABELS, "set_90": ["cat|dog"] * N}, coverage=0.8, label_set="set_90"
             )
         },
@@ -474,7 +481,7 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
     "several laws by name": (
         lambda: read(frame(t_df=SD + 3, t_loc=MEAN, t_scale=SD, norm_loc=MEAN, norm_scale=SD)),
         {
-            "law=NAME:PARAMETER=COLUMN": lambda: read(
+            "law='NAME:PARAMETER=COLUMN,…'": lambda: read(
                 frame(t_df=SD + 3, t_loc=MEAN, t_scale=SD, norm_loc=MEAN, norm_scale=SD),
                 law="norm:loc=norm_loc,scale=norm_scale",
             ),
@@ -495,7 +502,7 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
             "drop the model": lambda: read(
                 frame(b_lower_80=LOW, b_upper_80=UP, c_lower_80=LOW, c_upper_80=UP)
             ),
-            "lower=, upper= and coverage= of one": lambda: read(
+            "lower=COLUMN, upper=COLUMN, coverage=0.9) of one": lambda: read(
                 frame(**FAMILY, b_lower_80=LOW, b_upper_80=UP),
                 lower="a_lower_90",
                 upper="a_upper_90",
@@ -506,7 +513,7 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
     "intervals that may be of the mean": (
         lambda: read(frame(mean=MEAN, mean_ci_lower=LOW, mean_ci_upper=UP)),
         {
-            "lower='mean_ci_lower', upper='mean_ci_upper' and coverage=0.95": lambda: read(
+            "lower='mean_ci_lower', upper='mean_ci_upper', coverage=0.95": lambda: read(
                 frame(mean=MEAN, mean_ci_lower=LOW, mean_ci_upper=UP),
                 lower="mean_ci_lower",
                 upper="mean_ci_upper",
@@ -558,12 +565,12 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
             sample_id="draw",
         ),
         {
-            '--quantile-level ""': lambda: read(
+            "quantile_level=''": lambda: read(
                 long(level=LEVELS, draw=np.tile([1, 2, 3], N)),
                 quantile_level="",
                 sample_id="draw",
             ),
-            '--sample-id ""': lambda: read(
+            "sample_id=''": lambda: read(
                 long(level=LEVELS, draw=np.tile([1, 2, 3], N)),
                 quantile_level="level",
                 sample_id="",
@@ -634,7 +641,7 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
     ),
     "a kind of weights that there are not": (
         lambda: read(Y, MEAN, weights_kind="importance"),
-        {"give weights": lambda: read(Y, MEAN, weights_kind="importance", weights=SD)},
+        {"give weights=…": lambda: read(Y, MEAN, weights_kind="importance", weights=SD)},
     ),
     "an end beside models": (
         lambda: read(Y, {"lower": LOW, "upper": UP, "forest": DRAWS}, coverage=0.9),
@@ -647,10 +654,10 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
     "ends or two models": (
         lambda: howsure.load(frame(pred_min=LOW, pred_max=UP)),
         {
-            "pass lower=, upper= and coverage=": lambda: howsure.load(
+            "lower='pred_min', upper='pred_max', coverage=0.9": lambda: howsure.load(
                 frame(pred_min=LOW, pred_max=UP), lower="pred_min", upper="pred_max", coverage=0.9
             ),
-            "or points=": lambda: howsure.load(
+            "or howsure.Table(…, points='pred_min,pred_max')": lambda: howsure.load(
                 frame(pred_min=LOW, pred_max=UP), points=["pred_min", "pred_max"]
             ),
         },
@@ -668,6 +675,19 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
         lambda: _two(WHOLE.drop(columns="row"), FEW.drop(columns="row")),
         {
             "rows=": lambda: _two(
+                WHOLE.rename(columns={"row": "a"}),
+                FEW.rename(columns={"row": "a"}),
+                rows="a",
+                common_rows=True,
+            )
+        },
+    ),
+    "common rows without names": (
+        lambda: _two(
+            WHOLE.rename(columns={"row": "a"}), FEW.rename(columns={"row": "a"}), common_rows=True
+        ),
+        {
+            "rows=COLUMN": lambda: _two(
                 WHOLE.rename(columns={"row": "a"}),
                 FEW.rename(columns={"row": "a"}),
                 rows="a",
@@ -721,7 +741,7 @@ _PROPOSES = re.compile(
 _ELSEWHERE = {
     "but no intervals or other uncertainty": "tests/report/test_coercion.py",
     "only one model can be used here": "new rows of `recalibrate`: tests/inputs/test_new.py",
-    "each row must be a case": "new rows of `recalibrate`: tests/inputs/test_new.py",
+    "makes this a long table": "new rows of `recalibrate`: tests/inputs/test_new.py",
     "drops rows of": "objects of other libraries: tests/inputs/test_objects.py",
     "does not drop rows": "xarray: tests/inputs/test_posterior.py",
     "['ds'] must contain": "Prophet: tests/inputs/test_objects.py",
@@ -729,6 +749,8 @@ _ELSEWHERE = {
     "omit levels, because the keys": "tests/inputs/test_given.py",
     "encode and embedding both": "encoders: tests/inputs/test_encoding.py",
     "has columns of models": "nixtla: tests/inputs/test_given.py",
+    "does not name its classes": "text beside probabilities: tests/report/test_classes.py",
+    "do not name their classes": "text beside probabilities: tests/report/test_classes.py",
     "has shape": "what shapes there are, no remedy",
     "must have the same number of columns": "no remedy",
 }

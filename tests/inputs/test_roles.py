@@ -12,7 +12,7 @@ import howsure
 from howsure.cli.main import app
 from howsure.core.errors import InputError
 from howsure.inputs import explain, load
-from howsure.inputs.classes import family, set_coverage
+from howsure.inputs.classes import family, positive_column, set_coverage
 from howsure.inputs.columns import assign_roles, bound, normal_form, quantile_levels
 from howsure.inputs.roles import ROLES, Columns, Role
 from howsure.report.table import ROLES as TABLE_ROLES
@@ -79,7 +79,10 @@ def test_examples_of_names_that_a_rule_reads_are_read() -> None:
     assert set(rules.pop("quantiles")) <= set(levels)
     assert None not in levels.values()
     assert assign_roles(["y", *rules["law"]])["law"] == tuple(rules.pop("law"))
-    stated = {name: family([name, f"{name[:-1]}1"]) for name in rules.pop("softmax")}
-    assert all(name in found for name, found in stated.items())
+    for name in rules.pop("softmax"):
+        found = family([name, f"{name[:-1]}1"]) or positive_column([name])
+        assert name in found
+    for name in rules.pop("stated_confidence"):
+        assert assign_roles(["correct", name])["stated_confidence"] == (name,)
     assert all(set_coverage(normal_form(name))[0] for name in rules.pop("label_set"))
     assert not any(rules.values())

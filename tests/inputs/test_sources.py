@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from extras import needs
 from howsure.core.errors import InputError
-from howsure.inputs import load, load_new, load_unlabelled, open_table, write_table
+from howsure.inputs import Loaded, load, load_new, load_unlabelled, open_table, write_table
 from howsure.inputs.sources import is_huge
+from howsure.inputs.tables import cut
+from howsure.predictions.columns import to_columns
+from howsure.streaming.load import _load_all
 
 FORMS = (".parquet", ".arrow", ".csv", ".csv.gz", ".tsv.zst")
 
@@ -121,3 +127,61 @@ def test_a_small_file_of_many_rows_is_huge(tmp_path: Path, ending: str) -> None:
     past = min(50 * path.stat().st_size - 1, 150_000)
     assert is_huge(path, past)
     assert not is_huge(path, 300_000)
+
+
+def content(source: Any, read: Callable[..., Loaded]) -> dict[str, bytes]:
+    """All that is known of the rows, array by array."""
+    (evalset,) = read(source, groups="site", features="age,kind", time="age", rows="id").evalsets
+    arrays: dict[str, Any] = {"y": evalset.y, "time": evalset.time, **to_columns(evalset)}
+    arrays |= {f"feature {name}": column for name, column in evalset.features.items()}
+    arrays |= {f"group {name}": group.values() for name, group in evalset.groups.items()}
+    arrays["rows"] = evalset.row_names()
+    return {
+        name: repr(array.tolist()).encode() if array.dtype == object else array.tobytes()
+        for name, array in arrays.items()
+    }
+
+
+def doors(rows: pa.Table, folder: Path) -> Iterator[tuple[str, Any, Callable[..., Loaded]]]:
+    """The same rows by every door, and what reads them."""
+    for ending in (".csv", ".parquet", ".arrow", ".tsv.gz"):
+        write_table(rows, folder / f"t{ending}")
+        yield ending, folder / f"t{ending}", load
+        yield f"parts of {ending}", folder / f"t{ending}", in_parts
+        (folder / ending).mkdir()
+        for number, start in enumerate((0, 7, 40)):
+            part = rows.slice(start, (7, 33, 20)[number])
+            write_table(part, folder / ending / f"{number}{ending}")
+        yield f"a folder of {ending}", folder / ending, load
+        yield f"a folder of {ending} in parts", folder / ending, in_parts
+    yield "a mapping", {name: rows[name].to_numpy() for name in rows.column_names}, load
+    yield "Arrow", rows, load
+    yield "a reader", rows.to_reader(9), load
+    yield "an iterator", iter(rows.to_batches(9)), in_parts
+    if importlib.util.find_spec("pandas"):
+        yield "pandas", rows.to_pandas(), load
+    if importlib.util.find_spec("polars"):
+        polars = needs("polars")
+        yield "Polars", polars.from_arrow(rows), load
+        yield "lazy Polars", polars.from_arrow(rows).lazy(), in_parts
+    if importlib.util.find_spec("duckdb"):
+        relation = needs("duckdb").from_arrow(rows)
+        yield "DuckDB", relation, load
+        yield "DuckDB in parts", relation, in_parts
+
+
+def in_parts(source: Any, **columns: Any) -> Loaded:
+    """All rows, a few at a time."""
+    scan = cut(source, batch_rows=11, **columns)
+    batches = [batch for piece in scan.pieces for batch in scan.reading.batches(piece)]
+    return _load_all(scan, [(scan.pieces[0], batch) for batch in batches])
+
+
+def test_the_same_rows_by_any_door_are_the_same_bytes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    rows = table().set_column(3, "site", pa.array(rng.choice(["a", "b", "d"], 60)))
+    rows = rows.append_column("kind", pa.array(rng.choice(["p", "q"], 60)))
+    rows = rows.append_column("id", pa.array([f"case {number}" for number in range(60)]))
+    wanted = content(rows, load)
+    for door, source, read in doors(rows, tmp_path):
+        assert content(source, read) == wanted, door

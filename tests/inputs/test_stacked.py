@@ -55,7 +55,7 @@ def test_any_other_column_of_models_is_noticed(tmp_path: Path, name: str, order:
     write_table(table, tmp_path / "t.csv")
     said = (
         rf"the labels of '{name}' \(.*\) each have the same rows, like models one below the other: "
-        rf"pass model='{name}' \(--model {name}\), or model='' \(--model \"\"\)"
+        rf"pass .*model='{name}'\), or .*model=''\) if"
     )
     for source in (table, tmp_path / "t.csv"):
         with pytest.raises(InputError, match=said):
@@ -66,7 +66,7 @@ def test_any_other_column_of_models_is_noticed(tmp_path: Path, name: str, order:
 
 
 def test_numbers_of_runs_are_noticed_too() -> None:
-    with pytest.raises(InputError, match="pass model='seed'"):
+    with pytest.raises(InputError, match=r"pass .*model='seed'"):
         load(stacked("seed", (1, 2, 3)))
 
 
@@ -74,14 +74,14 @@ def test_names_of_rows_show_it_even_where_models_lack_some() -> None:
     table = stacked("flavour", id=np.arange(40))
     short = {name: np.delete(column, [3, 50, 51]) for name, column in table.items()}
     for each in (table, short, shuffled(short)):
-        with pytest.raises(InputError, match="pass model='flavour'"):
+        with pytest.raises(InputError, match=r"pass .*model='flavour'"):
             load(each)
     made = load(short, model="flavour", common_rows=True).evalsets
     assert [each.n for each in made] == [37, 37, 37]
     twice = {name: np.append(column, column[3]) for name, column in table.items()}
     odd = table | {"y": np.where(np.arange(120) == 50, 9.0, table["y"])}
     for each in (twice, odd):
-        with pytest.raises(InputError, match="pass model='flavour'"):
+        with pytest.raises(InputError, match=r"pass .*model='flavour'"):
             load(each)
 
 
@@ -90,17 +90,17 @@ def test_rows_that_some_model_lacks_hide_no_models(inputs: bool) -> None:
     table = stacked("flavour", **({"x_1": RNG.normal(size=40)} if inputs else {}))
     short = {name: np.delete(column, [3, 50]) for name, column in table.items()}
     for each in (short, shuffled(short)):
-        with pytest.raises(InputError, match="pass model='flavour'"):
+        with pytest.raises(InputError, match=r"pass .*model='flavour'"):
             load(each)
     gone = table | {"y": np.where(np.arange(120) == 50, np.nan, table["y"])}
-    with pytest.raises(InputError, match="pass model='flavour'"):
+    with pytest.raises(InputError, match=r"pass .*model='flavour'"):
         load(gone, missing="drop")
 
 
 def test_inputs_show_it_where_y_takes_few_values() -> None:
     counts = RNG.integers(0, 3, 40)
     table = stacked("flavour", x_1=RNG.normal(size=40)) | {"y": np.tile(counts, 3)}
-    with pytest.raises(InputError, match="pass model='flavour'"):
+    with pytest.raises(InputError, match=r"pass .*model='flavour'"):
         load(shuffled(table))
 
 
@@ -108,7 +108,7 @@ def test_a_rounded_y_in_the_same_order_shows_it() -> None:
     rounded = np.round(RNG.normal(size=40) * 5)
     assert 10 <= len(np.unique(rounded)) < 20
     table = stacked("flavour") | {"y": np.tile(rounded, 3)}
-    with pytest.raises(InputError, match="pass model='flavour'"):
+    with pytest.raises(InputError, match=r"pass .*model='flavour'"):
         load(table)
 
 
@@ -172,9 +172,7 @@ def test_levels_under_a_name_that_is_not_known() -> None:
     table = stacked("alpha", (0.05, 0.5, 0.95))
     table["pred"] = table.pop("mean")
     del table["sd"]
-    with pytest.raises(
-        InputError, match=r"as shares, pass quantile_level='alpha' \(--quantile-lev"
-    ):
+    with pytest.raises(InputError, match=r"as shares, pass .*quantile_level='alpha'"):
         load(table)
     assert load(table, quantile_level="alpha").evalsets[0].n == 40
     with pytest.raises(InputError, match=r"if they are not models$"):
@@ -190,7 +188,7 @@ def test_small_tables_of_few_models() -> None:
         table = {name: np.asarray(column) for name, column in stacked("how", labels).items()}
         kept = np.tile(np.arange(len(Y)) < rows, len(labels))
         table = {name: column[kept] for name, column in table.items()}
-        with pytest.raises(InputError, match="pass model='how'"):
+        with pytest.raises(InputError, match=r"pass .*model='how'"):
             load(table if order is None else shuffled(table, order))
 
 
@@ -212,8 +210,8 @@ def test_real_tables_raise_no_alarm(data_dir: Find, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "levels", "match"),
     [
-        ("q", (0.05, 0.5, 0.95), r"'q' \('0.05', '0.5', '0.95'\) .*pass quantile_level='q' \(--q"),
-        ("quantile", (5, 50, 95), r"'quantile'.*pass quantile_level='quantile'"),
+        ("q", (0.05, 0.5, 0.95), r"'q' \('0.05', '0.5', '0.95'\) .*pass .*quantile_level='q'"),
+        ("quantile", (5, 50, 95), r"'quantile'.*pass .*quantile_level='quantile'"),
     ],
 )
 def test_levels_beside_a_column_of_models(name: str, levels: Any, match: str) -> None:

@@ -116,7 +116,7 @@ def test_encodings_by_name(tmp_path: Path, encoding: str) -> None:
         ("y,pred,region\n1,٣,a\n", "'٣' at line 2"),
         (
             "y;pred;region\n1,5;2;a\n",
-            r"'1,5' at line 2\); decimal=',' \(--decimal ,\) reads a decimal comma$",
+            r"'1,5' at line 2\); howsure\.Table\(…, decimal=','\) reads a decimal comma$",
         ),
         (
             'y,pred,region\n1,"[-1.28, 1.28]80",a\n',
@@ -125,7 +125,7 @@ def test_encodings_by_name(tmp_path: Path, encoding: str) -> None:
         ('y,pred,region\n1,"1,2,3",a\n', r"'1,2,3' at line 2\)$"),
         ("y,pred,region\n\n1,2,a\n\n\nx,2,b\n", "'x' at line 6"),
         ('y,pred,region\n1,2,"a\nb"\nx,2,b\n', "'x' at line 3"),
-        ("y,pred,region\n1,2,a\n,2,b\n", r"1 in 'y' \(first at line 3\)\. howsure\.load"),
+        ("y,pred,region\n1,2,a\n,2,b\n", r"1 in 'y' \(first at line 3\)\. howsure\.Table"),
         ("y,pred,region\n1,2,a\n1,inf,b\n", r"infinite \(first at line 3\); only lower"),
         ('y,pred,region\n1,2,"a\n3,4,b\n5,6,c\n', "quote is opened in line 2 .* never closed"),
         ('y,pred,region\n1,2,a\n3,4,"', "quote is opened in line 3 .* never closed"),

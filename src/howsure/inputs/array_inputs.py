@@ -21,7 +21,14 @@ from howsure.core.arrays import (
 )
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError, within
-from howsure.predictions import Distribution, Intervals, Prediction, Quantiles, Samples
+from howsure.predictions import (
+    Distribution,
+    Intervals,
+    Prediction,
+    Probabilities,
+    Quantiles,
+    Samples,
+)
 
 _NORMAL: Final = "howsure.Distribution.normal(mean, sd)"
 # Share of rows below which a first array that exceeds the second may be crossed ends: a mean
@@ -48,6 +55,8 @@ _MIN_SAMPLES: Final = 5
 # Share in one order of pairs of columns, half of all apart, from which on they are quantiles. Of
 # quantiles that cross now and then it is above, of paths of a random walk at most about this.
 _MIN_SHARE_IN_ORDER: Final = 0.98
+# How far rows of probabilities in single precision may be from summing to 1.
+_MAX_ERROR_OF_SUM: Final = 1e-3
 
 
 @frozen(kw_only=True)
@@ -201,6 +210,8 @@ class Arrays:
             return self._draws(array)
         if array.ndim == 2 and array.shape == (n, 1):
             array = array[:, 0]
+        if (probabilities := self._probabilities(array)) is not None:
+            return probabilities
         if array.ndim == 1 and len(array) == n:
             return self._column(array, shape)
         if array.ndim != 2 or n not in array.shape:
@@ -245,6 +256,26 @@ class Arrays:
             )
         note = f"{self.name} of shape {shape} read as {table.shape[1]} samples per row"
         return PredictionInput.of(Samples(table), note)
+
+    def _probabilities(self, array: FloatArray) -> PredictionInput | None:
+        """Probabilities of the classes that y has, from 0 on; None where the array is other."""
+        if self.y is None or self.levels is not None or self.coverages or array.ndim > 2:
+            return None
+        classes = 2 if array.ndim == 1 else array.shape[1]
+        if len(array) != self.n or not np.isin(self.y, np.arange(classes)).all():
+            return None
+        if not ((array >= 0) & (array <= 1)).all() or len(np.unique(self.y)) < 2:
+            return None
+        if array.ndim == 1 and np.isin(array, (0.0, 1.0)).all():  # the classes themselves
+            return None
+        if array.ndim == 2 and np.abs(array.sum(axis=1) - 1.0).max() > _MAX_ERROR_OF_SUM:
+            return None
+        what = "class 1" if array.ndim == 1 else f"classes 0 to {classes - 1}"
+        note = (
+            f"{self.name} of shape {array.shape} read as probabilities of {what}, because y is the "
+            "number of a class; for a point forecast give point="
+        )
+        return PredictionInput.of(Probabilities(array), note)
 
     def _draws(self, array: FloatArray) -> PredictionInput:
         """Draws of chains, shape (chains, draws, n)."""
@@ -350,7 +381,8 @@ class Arrays:
         """How a message on three arrays goes on where a coverage is said."""
         if not self.coverages or count != 3:
             return ""
-        return ". For ends and a point forecast give (lower, upper) with point=point"
+        ends = "(lower, upper) and howsure.Table(…, point=point)"
+        return f". For ends and a point forecast give {ends}"
 
     def _misfit(self, shape: tuple[int, ...]) -> InputError:
         n = self.n

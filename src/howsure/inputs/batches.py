@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import field, replace
 from typing import Any, Final, Self
 
@@ -14,6 +14,7 @@ from howsure.core.arrays import AnyArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known
+from howsure.core.text import quoted
 from howsure.inputs import values
 from howsure.inputs.cells import (
     Crossing,
@@ -29,10 +30,13 @@ from howsure.inputs.files import check_flat
 from howsure.inputs.matching import Missing, gaps_of, lacking_y
 from howsure.inputs.names import LawColumns, Roles
 from howsure.inputs.roles import NAMES_OUTSIDE, ROLES, CellKey, Kind, Kinds
-from howsure.inputs.source import Source, counted, listed, perhaps, quoted
+from howsure.inputs.source import Source, counted, listed, perhaps
 from howsure.inputs.values import Column, Labels
 from howsure.predictions import EvalSet
 
+# A million cells of 8 bytes are 8 MB with eight columns.
+BATCH_ROWS: Final = 131_072
+"""Rows of a batch."""
 _PLAIN: Final = ("named", "crossing", "decimal")
 _WORDS: Final = {"i": "whole numbers", "f": "numbers", "b": "true or false", "O": "text"}
 
@@ -90,7 +94,7 @@ class ReadPlan:
     crossing: Crossing = "error"
     encoding: str | None = None
     decimal: str = "."
-    batch_rows: int = 131_072  # rows of a batch, at most
+    batch_rows: int = BATCH_ROWS  # rows of a batch, at most
     zoned: bool | None = None  # whether times name a time zone; None where that is not known
 
     @property
@@ -106,6 +110,15 @@ class ReadPlan:
         if form is None or str(form) != "dates":
             return None
         return np.datetime_data(np.dtype(form.kind))[0]
+
+    def batches(self, source: Source) -> Generator[Batch]:
+        """The rows of a table as evaluation sets, some at a time."""
+        row, kinds = source.first_row, self.kinds
+        with closing(source.batches(kinds, self.batch_rows)) as tables:
+            plain = (with_numbers(table, kinds, self.decimal) for table in tables)
+            for table in regrouped(plain, self.batch_rows):
+                yield self.batch(table, source.file, row, from_text=source.from_text)
+                row += table.num_rows
 
     def batch(
         self,
@@ -136,14 +149,9 @@ class ReadPlan:
             parts = [cells.take(places) for cells in parts]
         weights = parts[0].one("weights")
         idle = len(places) == 0 or (weights is not None and not weights.any())
+        bare_sets = without_y(every, lacking, int(places[0])) if with_bare and not idle else ()
         with counted(first_row, places, lines=from_text):
-            evalsets = () if idle else self._built(parts, first_row + places)
-        if evalsets and with_bare:
-            bare_sets = without_y(every, lacking, int(places[0]))
-            evalsets = tuple(
-                replace(m, without_y=bare_set)
-                for m, bare_set in zip(evalsets, bare_sets, strict=True)
-            )
+            evalsets = () if idle else self._built(parts, first_row + places, bare_sets)
         counts = {name: int(held.sum()) for name, held in gone.items()}
         if evalsets and evalsets[0].n < len(places):  # rows of weight 0 are in no set
             places = places[weights > 0]
@@ -221,12 +229,17 @@ class ReadPlan:
                 )
         return replace(cells, columns=columns, labels=self.classes)
 
-    def _built(self, parts: Sequence[ParsedColumns], places: IntArray) -> tuple[EvalSet, ...]:
+    def _built(
+        self,
+        parts: Sequence[ParsedColumns],
+        places: IntArray,
+        bare_sets: Iterable[EvalSet | None],
+    ) -> tuple[EvalSet, ...]:
         named = [
             replace(cells, model=name, places=np.arange(len(places)))
             for cells, name in zip(parts, self.names, strict=True)
         ]
-        evalsets = build(named, crossing=self.crossing)
+        evalsets = build(named, crossing=self.crossing, bare_sets=bare_sets)
         if parts[0].roles["rows"]:
             return evalsets
         return tuple(replace(evalset, rows=places[evalset.row_names()]) for evalset in evalsets)
@@ -269,9 +282,7 @@ def _roles_from(facts: Mapping[str, Any]) -> Roles:
 class ReadRows(Source):
     """Rows that were read, all of whose columns are at hand."""
 
-    def __init__(
-        self, table: pa.Table, title: str, *, from_text: bool = False, decimal: str = "."
-    ) -> None:
+    def __init__(self, table: pa.Table, title: str, *, from_text: bool, decimal: str) -> None:
         self.title = title
         self.names = tuple(table.column_names)
         self.from_text = from_text
@@ -282,10 +293,6 @@ class ReadRows(Source):
         """The named columns."""
         check_flat(self._table.schema, kinds, self.title)
         return self._table.select(list(kinds))
-
-    def read_all(self) -> pa.Table:
-        """Every column."""
-        return self._table
 
 
 def several_models(title: str, roles: Roles, names: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
@@ -15,13 +16,13 @@ import pyarrow as pa
 from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.errors import HowsureError, InputError
-from howsure.core.text import CountedNote
+from howsure.core.text import CountedNote, quoted
 from howsure.inputs import values
-from howsure.inputs.classes import MisfitError, label_sets, read_classes
+from howsure.inputs.classes import MisfitError, class_predictions, read_classes
 from howsure.inputs.columns import two_readings
 from howsure.inputs.names import KEYS, MIN_SERIES, NAMELESS, Roles, normal_form
-from howsure.inputs.roles import BY_NAME, CellKey, Kind
-from howsure.inputs.source import MISSING_WORDS, Source, counted, quoted
+from howsure.inputs.roles import BY_NAME, CellKey, Kind, name_roles
+from howsure.inputs.source import MISSING_WORDS, Source, counted
 from howsure.inputs.values import Labels
 from howsure.predictions import (
     Distribution,
@@ -74,6 +75,15 @@ class ParsedColumns:
     def one(self, role: str) -> Any:
         """The one column of a role; None where there is none."""
         return next(iter(self.of(role).values()), None)
+
+    def with_columns(
+        self, columns: Mapping[CellKey, Any], roles: Mapping[str, tuple[str, ...]]
+    ) -> ParsedColumns:
+        """The same rows with further columns, and the roles of these."""
+        joined = {
+            role: tuple(dict.fromkeys((*self.roles[role], *names))) for role, names in roles.items()
+        }
+        return replace(self, columns={**columns, **self.columns}, roles=self.roles.having(joined))
 
     def take(self, rows: AnyArray) -> ParsedColumns:
         """The same of some rows, by an index or a mask."""
@@ -145,9 +155,8 @@ def read_cells(source: Source, roles: Roles) -> ParsedColumns:
                 refused = MisfitError if unread else InputError
                 raise refused(f"{source.title}: {error}") from error
             why = "that are not numbers or dates" if kind == "time" else "that are not numbers"
-            notes = {**roles.notes, **({} if is_index(roles, name) else {name: f"cells {why}"})}
-            emptied = dict.fromkeys(lost, ())
-            roles = replace(roles, columns={**roles.columns, **emptied}, notes=notes)
+            notes = {} if is_index(roles, name) else {name: f"cells {why}"}
+            roles = roles.having(dict.fromkeys(lost, ()), notes)
     marked = _marked(columns, roles.missing_values)
     labels: tuple[str, ...] = ()
     if classes:
@@ -251,8 +260,10 @@ def _one_time(source: Source, roles: Roles, table: pa.Table) -> tuple[Roles, dic
     for dates, clock in (roles["time"], roles["time"][::-1]):
         moments = values.moments_of(table[dates], table[clock], dates)
         if moments is not None:
-            roles = replace(roles, columns={**roles.columns, "time": (dates, clock)})
-            return roles, {("time", dates): moments[0], ("time", clock): moments[1]}
+            return roles.having({"time": (dates, clock)}), {
+                ("time", dates): moments[0],
+                ("time", clock): moments[1],
+            }
     raise InputError(f"{source.title}: {two_readings('time', roles['time'])}")
 
 
@@ -278,12 +289,10 @@ def _few_series(roles: Roles, column: str, count: int) -> Roles:
     """Series told by nixtla's name for them: a few are groups, as a few clusters prove nothing."""
     if count >= MIN_SERIES:
         return roles
-    columns = {**roles.columns, "cluster": ()}
-    note = "only one series, so no groups"
-    if count > 1:
-        columns["groups"] = (*roles["groups"], column)
-        note = f"{count} series, used as groups; {MIN_SERIES} or more would be clusters"
-    return replace(roles, columns=columns, notes={**roles.notes, column: note})
+    note = f"{count} series, used as groups; {MIN_SERIES} or more would be clusters"
+    if count == 1:
+        return roles.having({"cluster": ()}, {column: "only one series, so no groups"})
+    return roles.having({"cluster": (), "groups": (*roles["groups"], column)}, {column: note})
 
 
 # ---- arrays of columns become predictions, and these beside y become evaluation sets ------------
@@ -292,9 +301,16 @@ Crossing = Literal["error", "sort"]
 
 
 def build(
-    parts: Sequence[ParsedColumns], *, crossing: Crossing, embedding: FloatArray | None = None
+    parts: Sequence[ParsedColumns],
+    *,
+    crossing: Crossing,
+    embedding: FloatArray | None = None,
+    bare_sets: Iterable[EvalSet | None] = (),
 ) -> tuple[EvalSet, ...]:
-    """One evaluation set for each model; what is known of rows besides comes from the first."""
+    """One evaluation set for each model; what is known of rows besides comes from the first.
+
+    The sets of rows that lack y alone come with them.
+    """
     first = parts[0]
     ease = first.one("ease")
     if isinstance(ease, Labels) and "ease" not in first.roles.guessed:
@@ -336,7 +352,10 @@ def build(
         except InputError as error:
             where = f"; rows of the model {quoted(cells.model)}" if len(parts) > 1 else ""
             raise InputError(f"{cells.title}: {error}{where}") from error
-    return tuple(evalsets)
+    sets = zip_longest(evalsets, bare_sets)
+    return tuple(
+        evalset if bare is None else replace(evalset, without_y=bare) for evalset, bare in sets
+    )
 
 
 def without_y(
@@ -373,10 +392,12 @@ def predictions_of(cells: ParsedColumns, crossing: Crossing) -> tuple[Prediction
 
     if roles.classes:
         column = cells.one("label_set")
-        predictions.append(
-            label_sets(
+        stated = cells.of("softmax") or cells.of("stated_confidence")
+        labels = roles.labels or roles["stated_confidence"]
+        predictions.extend(
+            class_predictions(
                 cells.labels,
-                dict(zip(roles.labels, cells.of("softmax").values(), strict=True)),
+                dict(zip(labels, stated.values(), strict=True)) if stated else {},
                 None if column is None else (column.codes, column.labels.tolist()),
                 roles.coverages[0],
             )
@@ -470,7 +491,7 @@ def embedded(
             raise InputError(
                 f"{title}: column {quoted(column)} must contain texts or paths of images, got "
                 f"{files} of {len(items)} cells that end like image files: if all are paths, "
-                "also pass image=COLUMN (--image COLUMN)"
+                f"also pass {name_roles(image=column)}"
             )
         image = column if files else None
     images = None if image is None else located(texts[image], folder)

@@ -11,21 +11,35 @@ from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
+from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError
-from howsure.inputs.names import Roles
-from howsure.inputs.roles import CellKey
-from howsure.inputs.source import MISSING_WORDS, listed, quoted
-from howsure.predictions import LabelSets
-from howsure.predictions.labelsets import check_probabilities
+from howsure.core.text import quoted
+from howsure.inputs.names import Roles, normal_form
+from howsure.inputs.roles import BY_NAME, CellKey, name_roles
+from howsure.inputs.source import MISSING_WORDS, listed
+from howsure.predictions import LabelSets, Prediction, Probabilities
+from howsure.predictions.probabilities import check_probabilities
 
-# The usual one, as of a model's intervals.
-DEFAULT_COVERAGE: Final = 0.9
-"""What sets made of class probabilities alone claim, where nobody says."""
 _FAMILY: Final = re.compile(
-    r"\s*(?P<prefix>p|prob|proba|probability|softmax)[_\- ](?P<label>.+)", re.IGNORECASE
+    r"\s*(?P<prefix>(?:recalibrated_)?(?:p|prob|proba|probability|softmax|logits?))[_\- ]"
+    r"(?P<label>.+)",
+    re.IGNORECASE,
 )
+_ALONE: Final = re.compile(
+    r"(y_|pred_|predicted_)?(p|prob|proba|probability)|p_hat|y_pred_proba|logits?|log_odds"
+)
+_LOGIT: Final = re.compile(r"logits?(_.+)?|log_odds")
+CONFIDENCES: Final = frozenset(BY_NAME["stated_confidence"].shown)
+"""Names of columns of a stated confidence, where what was right stands beside them."""
+_NO_CLASSES: Final = frozenset({"value", "val", "values", "adj"})
+"""What names after p of columns that hold p-values."""
+_PAIRS: Final = (
+    *(("0", "1"), ("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"), ("-1", "1")),
+    *(("negative", "positive"), ("neg", "pos"), ("incorrect", "correct"), ("wrong", "right")),
+)
+"""Labels of two classes whose second is the positive one, whatever their case."""
 _NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)%?")
 _WHOLE: Final = re.compile(r"(-?\d+)\.0+")
 _SET: Final = re.compile(
@@ -47,7 +61,7 @@ class MisfitError(InputError):
 
 def without_classes(said: Mapping[str, Any]) -> dict[str, Any]:
     """What is said of columns, and that none is of classes."""
-    return {**said, "softmax": "", "label_set": ""}
+    return {**said, "softmax": "", "label_set": "", "stated_confidence": ""}
 
 
 def family(names: Iterable[str]) -> dict[str, str]:
@@ -63,6 +77,8 @@ def family(names: Iterable[str]) -> dict[str, str]:
     several = {
         prefix: classes_of for prefix, classes_of in by_prefix.items() if len(classes_of) > 1
     }
+    recalibrated = {prefix: several[prefix] for prefix in several if prefix.startswith("recal")}
+    several = recalibrated or several
     if len(several) != 1:
         return {}
     ((prefix, classes_of),) = several.items()
@@ -74,6 +90,31 @@ def family(names: Iterable[str]) -> dict[str, str]:
         if not counted or first not in (0, 1):
             return {}
     return classes_of
+
+
+def positive_column(names: Iterable[str]) -> dict[str, str]:
+    """The one column whose name says that it is the probability of a class, with the class.
+
+    The class is empty where the name does not say which.
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        match = _FAMILY.fullmatch(name)
+        if _ALONE.fullmatch(normal_form(name)):
+            found[name] = ""
+        elif match is not None:
+            label = match["label"].strip()
+            level = _NUMBER.fullmatch(label) and label != "1"
+            if not level and label.lower() not in _NO_CLASSES:
+                found[name] = label
+    return found if len(found) == 1 else {}
+
+
+def correctness(names: Iterable[str]) -> tuple[str, str] | None:
+    """The columns of a stated confidence and of what was right, if there is one of each."""
+    stated = [name for name in names if normal_form(name) in CONFIDENCES]
+    right = [name for name in names if normal_form(name) in BY_NAME["y"].later.split()]
+    return (stated[0], right[0]) if len(stated) == len(right) == 1 else None
 
 
 def labels_of(names: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...]:
@@ -215,25 +256,39 @@ def read_classes(roles: Roles, columns: dict[CellKey, Any]) -> tuple[str, ...]:
     What names alone took for classes raises `MisfitError` where rows of probabilities do not sum
     to 1, or no y is among the labels.
     """
-    guessed = not roles.guessed.isdisjoint(("softmax", "label_set"))
+    guessed = not roles.guessed.isdisjoint(("softmax", "label_set", "stated_confidence"))
     refused = MisfitError if guessed else InputError
     set_name, y_name = roles.one("label_set") or "", roles.one("y") or ""
-    stated = {
-        label: columns["number", name]
-        for label, name in zip(roles.labels, roles["softmax"], strict=True)
-    }
     sets = columns["sets", set_name].labels.tolist() if set_name else []
     outcomes = columns["label", y_name] if y_name else None
     outcome_labels = [] if outcomes is None else list(map(label_text, outcomes.labels.tolist()))
     within = [label for labels_of_set in sets for label in labels_of_set]
-    if stated:
+    alone = (*roles["stated_confidence"], *(roles["softmax"] if len(roles["softmax"]) == 1 else ()))
+    _read_logits(roles, columns)
+    stated = {
+        label: columns["number", name]
+        for label, name in zip(roles.labels, roles["softmax"], strict=True)
+    }
+    labels: tuple[str, ...]
+    if alone:
+        labels = _two_classes(roles, None if outcomes is None else outcome_labels, refused)
+        if roles["stated_confidence"]:
+            scaled = _share_of_confidence(columns["number", alone[0]], alone[0])
+            columns["number", alone[0]] = scaled
+            outcome_labels = [_truth(label, labels, y_name) for label in outcome_labels]
+        _check_share(columns["number", alone[0]], alone[0], refused)
+        stated = dict.fromkeys(labels, columns["number", alone[0]])
+    elif stated:
         table = np.column_stack(list(stated.values()))
         try:
             check_probabilities(
                 table[~np.isnan(table).any(axis=1)], f"class probabilities ({listed(stated, 4)})"
             )
         except InputError as error:
-            raise refused(str(error)) from error
+            sums = table[~np.isnan(table).any(axis=1)].sum(axis=1)
+            several = table.min() >= 0.0 and table.max() <= 1.0 and np.ptp(sums) > 0.01
+            way = "; where a row may have several labels, assess each label by its own column"
+            raise refused(f"{error}{way if several else ''}") from error
         labels = ordered(stated)
         strange = [label for label in dict.fromkeys(within) if label not in stated]
         if strange:
@@ -264,13 +319,96 @@ def read_classes(roles: Roles, columns: dict[CellKey, Any]) -> tuple[str, ...]:
         raise InputError(
             f"y ({quoted(y_name)}) must contain labels of the classes ({listed(labels, 6)}), got "
             f"{listed(outside, 3)} in {int(wrong.sum())} rows (first at row "
-            f"{int(np.argmax(wrong))}, counting from 0); softmax='' (--softmax \"\") ignores the "
+            f"{int(np.argmax(wrong))}, counting from 0); {name_roles(softmax='')} ignores the "
             "columns of class probabilities"
         )
     number = {label: float(code) for code, label in enumerate(labels)}
     numbers = np.array([*(number[label] for label in outcome_labels), math.nan])
     columns["number", y_name] = numbers[outcomes.codes]
     return labels
+
+
+def _two_classes(
+    roles: Roles, outcomes: Sequence[str] | None, refused: type[InputError]
+) -> tuple[str, str]:
+    """The negative and the positive class of one column of probabilities."""
+    if roles["stated_confidence"]:
+        return "wrong", "right"
+    (name,), (said,) = roles["softmax"], roles.labels
+    if outcomes is None:
+        return (f"not {said}", said) if said else ("0", "1")
+    y_name = roles.one("y") or "y"
+    if len(outcomes) > 2:
+        raise refused(
+            f"y ({quoted(y_name)}) must have two classes where {quoted(name)} alone is a "
+            f"probability, got {len(outcomes)} ({listed(outcomes, 4)}); give one column per class"
+        )
+    positive = [label for label in outcomes if label.casefold() == said.casefold()]
+    if positive:
+        others = [label for label in outcomes if label not in positive]
+        usual = {pair[1]: pair[0] for pair in _PAIRS[::-1]}
+        return (*others, usual.get(positive[0].casefold(), f"not {positive[0]}"))[0], positive[0]
+    plain = {label.casefold() for label in outcomes}
+    pair = next((pair for pair in _PAIRS if plain <= set(pair)), None)
+    if pair is None or (said and not any(said.casefold() in other for other in _PAIRS)):
+        raise refused(
+            f"y ({quoted(y_name)}) has the labels {listed(outcomes, 4)}, and the name "
+            f"{quoted(name)} does not say which of them it is the probability of: call it after "
+            f"the class, such as p_{outcomes[-1] if outcomes else 'yes'}"
+        )
+    spelled = {label.casefold(): label for label in outcomes}
+    return spelled.get(pair[0], pair[0]), spelled.get(pair[1], pair[1])
+
+
+def _truth(label: str, labels: tuple[str, ...], name: str) -> str:
+    """Whether an answer was right, as one of two classes."""
+    for pair in _PAIRS:
+        if label.casefold() in pair:
+            return labels[pair.index(label.casefold())]
+    raise InputError(
+        f"with a confidence, y ({quoted(name)}) must say whether the answer was right, by 0 and 1 "
+        f"or true and false, got {quoted(label)}; for the probability of a class, use softmax "
+        "(--softmax)"
+    )
+
+
+def _share_of_confidence(stated: FloatArray, name: str) -> FloatArray:
+    """Confidences as shares: of 100 where any is above 1."""
+    finite = stated[~np.isnan(stated)]
+    if not len(finite) or finite.max() <= 1.0:
+        return stated
+    inner = (finite > 0.0) & (finite < 1.0)
+    if finite.max() > 100.0 or inner.any():
+        raise InputError(
+            f"{quoted(name)} must be from 0 to 1, or from 0 to 100, got values from "
+            f"{finite.min():g} to {finite.max():g}"
+            + (", some between 0 and 1: the scale is unclear" if inner.any() else "")
+        )
+    return stated / 100.0
+
+
+def _check_share(stated: FloatArray, name: str, refused: type[InputError]) -> None:
+    """Raise where one column of probabilities leaves [0, 1]."""
+    outside = (stated < 0.0) | (stated > 1.0)
+    if outside.any():
+        row = int(np.argmax(outside))
+        percent = not (stated < 0.0).any() and not (stated > 100.0).any()
+        way = "divide percent by 100" if percent else "call log-odds logit"
+        raise refused(
+            f"{quoted(name)} must contain probabilities from 0 to 1, got {stated[row]:g} (first at "
+            f"row {row}, counting from 0): {way}"
+        )
+
+
+def _read_logits(roles: Roles, columns: dict[CellKey, Any]) -> None:
+    """Make probabilities of columns whose names say that they are logits."""
+    names = roles["softmax"]
+    if not names or not all(_LOGIT.fullmatch(normal_form(name)) for name in names):
+        return
+    table = np.column_stack([columns["number", name] for name in names])
+    table = np.hstack([table, np.zeros_like(table)]) if len(names) == 1 else table
+    for name, column in zip(names, special.softmax(table, axis=1).T, strict=False):
+        columns["number", name] = column
 
 
 def moved(y: FloatArray, labels: Sequence[str], onto: Sequence[str]) -> FloatArray:
@@ -280,31 +418,53 @@ def moved(y: FloatArray, labels: Sequence[str], onto: Sequence[str]) -> FloatArr
     return np.asarray(numbers[np.where(np.isnan(y), len(labels), y).astype(np.int64)])
 
 
-def label_sets(
+def class_predictions(
     labels: Sequence[str],
     stated: Mapping[str, FloatArray],
     sets: tuple[IntArray, Sequence[tuple[str, ...]]] | None,
     coverage: float | None,
+) -> tuple[Prediction, ...]:
+    """The probabilities, and the sets: those in a column, else of a coverage that is asked for.
+
+    Sets that are not those of the probabilities, such as conformal ones, are what is judged.
+    """
+    probabilities = None
+    if len(stated) == 1:
+        (column,) = stated.values()
+        probabilities = Probabilities(column, labels)
+    elif stated:
+        table = np.column_stack([stated[label] for label in labels])
+        probabilities = Probabilities(table, labels)
+    if probabilities is not None and sets is None and coverage is None:
+        return (probabilities,)
+    predicted_sets = label_sets(labels, probabilities, sets, coverage)
+    if probabilities is None or not predicted_sets.own:
+        return (predicted_sets,)
+    return probabilities, predicted_sets
+
+
+def label_sets(
+    labels: Sequence[str],
+    probabilities: Probabilities | None,
+    sets: tuple[IntArray, Sequence[tuple[str, ...]]] | None,
+    coverage: float | None,
 ) -> LabelSets:
-    """The prediction: the sets in a column, else those from the class probabilities."""
-    table = np.column_stack([stated[label] for label in labels]) if stated else None
-    if sets is None and table is not None:
-        return LabelSets.likeliest(
-            table, DEFAULT_COVERAGE if coverage is None else coverage, labels
-        )
-    if sets is None or coverage is None:
+    """The sets in a column, else those from the class probabilities."""
+    if coverage is None:
         raise InputError(
-            "label sets need their nominal coverage: pass coverage=0.9 (--coverage 0.9), or "
-            "name the column set_90"
+            f"label sets need their nominal coverage: pass {name_roles(coverage=0.9)}, or name the "
+            "column set_90"
         )
-    codes, different = sets
+    claimed = None if probabilities is None else LabelSets.likeliest(probabilities, coverage)
+    if sets is None and claimed is not None:
+        return claimed
+    codes, different = sets or (np.zeros(0, dtype=np.int64), ())
     column_of = {label: column for column, label in enumerate(labels)}
     within = np.zeros((len(different), len(labels)), dtype=np.bool_)
     for row, labels_of_set in zip(within, different, strict=True):
         row[[column_of[label] for label in labels_of_set]] = True
     members = within[codes]
-    if table is not None:
-        claimed = LabelSets.likeliest(table, coverage, labels)
-        if np.array_equal(claimed.members, members):
-            return claimed
+    if claimed is not None and np.array_equal(claimed.members, members):
+        return claimed
+    table = None if probabilities is None else probabilities.table
     return LabelSets(members, coverage, table, labels)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import product
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 from howsure.core.arrays import check_fraction
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError, within
 from howsure.core.registry import unknown
+from howsure.core.text import quoted
 from howsure.inputs import classes
 from howsure.inputs.dialects import (
     idle_columns,
@@ -30,61 +32,31 @@ from howsure.inputs.names import (
     Roles,
     alike,
     bound,
-    in_words,
     likely_ends,
     nixtla,
     normal_form,
     parse_encode,
     parse_law,
     quantile_levels,
+    stated_spreads,
 )
-from howsure.inputs.roles import BY_NAME, LONG, ROLES, Columns, Names
-from howsure.inputs.source import listed, no_column, quoted
+from howsure.inputs.roles import BY_NAME, LONG, ROLES, Columns, Names, name_roles
+from howsure.inputs.source import listed, no_column
 from howsure.predictions.counts.family import COUNT_FAMILIES
 from howsure.predictions.distribution import law_named
 
 _PREDICTION: Final = tuple(role.name for role in ROLES if role.of == "prediction" and role.kind)
-_BESIDE: Final = ("outcome", "doubt", "order", "rows")
-_CLASSES: Final = ("softmax", "label_set")
+_ONE_COLUMN: Final = tuple(
+    role.name
+    for role in ROLES
+    if role.of in ("outcome", "doubt", "order", "rows") and role.guessable and not role.many
+)
+"""Roles beside a prediction whose one column names tell."""
+_CLASSES: Final = ("softmax", "label_set", "stated_confidence")
 _UNCERTAIN: Final = ("lower", "sd", "variance", "quantiles", "samples")
 _LONG_VALUES: Final = frozenset({"value", ".prediction", ".predicted"})
 _HUB: Final = BY_NAME["output_type"].known | BY_NAME["quantile_level"].known
 _RANGES: Final = frozenset({"interval_range", "range"})
-_SPREAD: Final = re.compile(
-    r"\b(sds?|stds?|stdevs?|stddevs?|sigmas?|standard deviations?|vars?(?! ?\d)|variances?"
-    r"|unc|uncert|uncertaint(y|ies)|epistemic|aleatoric)\b"
-)
-"""Words of a name that say that its column states an uncertainty; var_1 is a variable."""
-
-
-def stated_spreads(names: Iterable[str]) -> list[str]:
-    """The columns whose names say that they state an uncertainty.
-
-    >>> stated_spreads(["uncertainty_total", "predictVar", "yhat_std", "standard", "var_1"])
-    ['uncertainty_total', 'predictVar', 'yhat_std']
-    """
-    return [name for name in names if _SPREAD.search(in_words(name))]
-
-
-CENSORED: Final = frozenset(
-    ("censored", "is censored", "right censored", "censoring", "censor", "cens")
-)
-"""Names, in words, of columns that say where y is censored."""
-EVENTS: Final = frozenset(
-    ("event", "event observed", "observed event", "status", "died", "dead", "death")
-)
-"""Names of columns that say where it is not."""
-
-
-def censoring(names: Iterable[str]) -> list[str]:
-    """The columns whose names say that they mark censored rows.
-
-    >>> censoring(["event", "isCensored", "events", "right_censored"])
-    ['event', 'isCensored', 'right_censored']
-    """
-    return [name for name in names if in_words(name) in CENSORED | EVENTS]
-
-
 RECALIBRATED: Final = "recalibrated_"
 """Begins the names of the columns that recalibration made."""
 
@@ -113,589 +85,676 @@ def assign_models(
     names: Sequence[str], said: Columns | None = None, *, outcome: bool = True
 ) -> tuple[Roles, ...]:
     """The role of each column for each model, from column names; see `assign_roles`."""
-    return _Assignment(names, said or {}).models(outcome=outcome)
-
-
-class _Assignment:
-    """The work of `assign_roles`: flags claim their columns before any name is looked at."""
-
-    def __init__(self, names: Sequence[str], said: Columns) -> None:
-        self._names = tuple(names)
-        self._table = frozenset(names)  # which is fast to ask
-        self._plain = frozenset(map(normal_form, names))
-        self._said: dict[str, Any] = {}
-        for name, value in said.items():
-            if name not in BY_NAME:
-                raise InputError(unknown(name, BY_NAME, "the keyword of a column"))
-            if value is not None:
-                self._said[name] = value
-        self._claimed: set[str] = set()
-        self._guessed: set[str] = set()
-        self._notes: dict[str, str] = {}
-        self._columns: dict[str, tuple[str, ...]] = {}
-        self._coverages: tuple[float | None, ...] = ()
-        self._levels: tuple[float, ...] = ()
-        self._law: LawColumns | None = None
-        self._labels: tuple[str, ...] = ()
-        for role in ROLES:
-            if role.many or role.kind is None or role.name in ("encode", "law"):
-                continue
-            if role.name in self._said:
-                self._columns[role.name] = self._named(role.name)
-        for many in ("features", "points"):
-            for name in self._split(many):
-                if not self._is_pattern(name):
-                    self._column(name, many)
-        for many in ("samples", "softmax", "embedding", "groups"):
-            if many in self._said:
-                self._columns[many] = self._expanded(many, self._names)
-        self._encoder = self._named_encode()
-        self._named_law()
-        if "lower" in self._said or "upper" in self._said:
-            lowers = [self._column(name, "lower") for name in self._split("lower")]
-            uppers = [self._column(name, "upper") for name in self._split("upper")]
-            self._set_pairs(flagged_pairs(self._said.get("coverage"), lowers, uppers))
-        if "quantiles" in self._said:
-            self._set_levels(self._named_levels())
-
-    def models(self, *, outcome: bool) -> tuple[Roles, ...]:
-        """Let the names decide what is still open."""
-        self._guess_nixtla()
-        self._guess_hub()
-        for entry in ROLES:
-            if entry.of in _BESIDE and entry.guessable and not entry.many:
-                self._guess(entry.name)
-        if outcome and not self._columns.get("y"):
-            raise InputError(
-                "No outcome column found; name it with y=COLUMN (--y COLUMN). Columns: "
-                f"{listed(self._names)}"
-            )
-        self._guess("groups")
-        self._guess_index()
-        points = self._expanded_points()
-        families: dict[str, _Assignment] = {}
-        if not points and not any(
-            (self._classes(), self._guess_long(), self._guess_recalibrated())
-        ):
-            self._guess_prediction()
-            families = self._guess_families()
-        self._guess("embedding")
-        if "features" in self._said:
-            self._columns["features"] = self._expanded("features", self._free())
-        self._guess("ease")
-        self._guess("features")
-        for name, why in idle_columns(self._names).items():
-            if name not in self._claimed:
-                self._notes.setdefault(name, why)
-        for name in stated_spreads(self._free()):
-            self._notes.setdefault(name, "may be an uncertainty; use it with --sd or --variance")
-        if points:
-            return tuple(self._roles(name.strip(), point=(name,)) for name in points)
-        if families:
-            return tuple(
-                self._roles(model, own_assignment) for model, own_assignment in families.items()
-            )
-        return (self._roles(),)
-
-    def _roles(
-        self, model: str = "", assignment: _Assignment | None = None, point: tuple[str, ...] = ()
-    ) -> Roles:
-        """What was decided: of one model, its own prediction or point forecast."""
-        assignment = assignment or self
-        columns = {
-            **self._columns,
-            **{role: names for role, names in assignment._columns.items() if role in _PREDICTION},
-        }
-        columns["point"] = point or columns.get("point", ())
-        weights = normal_form("".join(columns.get("weights", ())))
-        roles = Roles(
-            model=model,
-            columns={role: names for role, names in columns.items() if names},
-            coverages=assignment._coverages,
-            levels=assignment._levels,
-            law=self._law,
-            labels=self._labels,
-            encoder=self._encoder,
-            weights_kind=self._said.get("weights_kind")
-            or ("importance" if weights.startswith("importance") else "frequency"),
-            missing_values=stated_missing(self._said.get("missing_value")),
-            guessed=frozenset(self._guessed | assignment._guessed),
-            notes={**self._notes, **assignment._notes},
+    draft = _guess_hub(_guess_nixtla(_read_flags(names, said or {})))
+    draft = _guess_confidence(draft).guess(*_ONE_COLUMN)
+    if outcome and not draft.roles["y"]:
+        raise InputError(
+            f"No outcome column found; name it with {name_roles(y=...)}. Columns: "
+            f"{listed(draft.names)}"
         )
-        self._check(roles)
-        return roles
+    draft = _guess_index(draft.guess("groups"))
+    points = _point_columns(draft)
+    draft = draft.take(points)
+    if points:
+        models = [(name.strip(), Roles(columns={"point": (name,)})) for name in points]
+    else:
+        without, models = draft, []
+        draft = _after(draft, (_guess_classes, _guess_long, _guess_recalibrated))
+        if draft is without:
+            draft, models = _guess_families(_guess_prediction(draft))
+    draft = _after(draft, (_guess_inputs, _note_unused))
+    return tuple(_finished(draft, *model) for model in models or [("", draft.roles)])
 
-    def _classes(self) -> bool:
-        """The columns of class probabilities and of label sets; whether there are any.
 
-        Names say so only where none says that a column is another prediction than a point forecast.
-        """
-        flagged = [role for role in _CLASSES if self._columns.get(role)]
-        numeric = [role for role in _PREDICTION if role not in _CLASSES and self._said.get(role)]
-        if flagged and numeric:
-            raise InputError(
-                f"{flagged[0]} is for classes, and {numeric[0]} for numbers: give only one of them"
-            )
-        if numeric:
-            return False
-        free = self._free()
-        stated = {} if "softmax" in self._said else classes.family(free)
-        sets = (
-            []
-            if "label_set" in self._said
-            else [name for name in free if classes.set_coverage(normal_form(name))[0]]
-        )
-        if not flagged:
-            if not (stated or sets) or guessed_law(free):
-                return False
-            taken = {*stated, *sets}
-            if self._reads_wide([name for name in free if name not in taken]):
-                return False
-        if stated:
-            self._claim("softmax", stated, guessed=True)
-            self._notes |= dict.fromkeys(stated, "if rows sum to 1")
-        if len(sets) > 1:
-            raise two_readings("label_set", sets)
-        self._claim("label_set", self._columns.get("label_set") or sets, guessed=bool(sets))
-        softmax = self._columns.get("softmax", ())
-        if len(softmax) == 1:
-            raise InputError(
-                f"softmax must name the columns of at least 2 classes, got {listed(softmax)}"
-            )
-        self._labels = classes.labels_of(softmax, self._split("softmax"))
-        for label in self._labels:
-            if self._labels.count(label) > 1:
-                raise InputError(f"softmax must name each class once, got {quoted(label)} twice")
-        self._coverages = (self._set_coverage(),)
-        for name in self._free():
-            if BY_NAME["point"].matches(normal_form(name)):
-                self._notes[name] = (
-                    "not used: class probabilities or label sets replace a predicted class"
-                )
-        return True
+@frozen
+class _Draft:
+    """What is decided of a table's columns so far; every step gives another."""
 
-    def _set_coverage(self) -> float | None:
-        """The nominal coverage of label sets, by the flag or by the column's name."""
-        flagged = flagged_coverages(self._said.get("coverage"))
-        if len(flagged) > 1:
-            raise InputError(f"coverage must be one number for label sets, got {flagged}")
-        name = next(iter(self._columns.get("label_set", ())), "")
-        implied = classes.set_coverage(normal_form(name))[1] if name else None
-        if not flagged:
-            return implied
-        guessed = "label_set" not in self._said
-        if guessed and implied is not None and not math.isclose(implied, flagged[0]):
-            raise InputError(
-                f"the name {quoted(name)} implies a coverage of {implied:g}, but coverage is "
-                f"{flagged[0]:g}: if the name is wrong, also pass label_set"
-            )
-        return flagged[0]
+    names: tuple[str, ...]
+    table: frozenset[str]  # the same, which is fast to ask
+    plain: frozenset[str]  # the same as they are compared
+    flags: Mapping[str, Any]  # what the caller says of roles
+    roles: Roles = Roles(columns={})
+    claimed: frozenset[str] = frozenset()  # columns that no other name may claim
 
-    def _guess_long(self) -> bool:
-        """The columns of a long table; whether it is one, as far as names tell."""
-        flagged = [role for role in LONG if self._columns.get(role)]
-        wide = [role for role in _PREDICTION if role != "point" and self._said.get(role)]
-        if flagged and wide:
-            raise InputError(
-                f"with {flagged[0]}, the table is a long one with a single prediction column: "
-                f"pass that as point=COLUMN (--point COLUMN), and omit {wide[0]}"
-            )
-        if wide:
-            return False
-        matching = {role: self._matching(role) for role in LONG if role not in self._said}
-        if matching.get("boundary") and matching.get("quantile_level") == []:
-            ranges = [name for name in self._free() if normal_form(name) in _RANGES]
-            matching["quantile_level"] = ranges
-            matching["boundary"] = matching["boundary"] if ranges else []
-        elif self._columns.get("boundary"):
-            if not (self._columns.get("quantile_level") or matching.get("quantile_level")):
-                raise InputError(
-                    "boundary needs a column of coverages: also pass quantile_level=COLUMN "
-                    "(--quantile-level COLUMN)"
-                )
-        elif "quantile_level" not in self._said:
-            matching["boundary"] = []
-        matched = [name for names in matching.values() for name in names]
-        if not flagged and not matched:
-            return False
-        free = [name for name in self._free() if name not in matched]
-        values = list(self._columns.get("point", ()))
-        if "point" not in self._said:
-            values = [name for name in free if BY_NAME["point"].matches(normal_form(name))]
-            values = values or [name for name in free if normal_form(name) in _LONG_VALUES]
-        if matching.get("sample_id") or self._columns.get("sample_id"):
-            refuse_draws_of_mean(values or free)
-        if flagged and not values:
-            raise InputError(
-                "No prediction column found in the long table; name it with point=COLUMN "
-                f"(--point COLUMN). Columns: {listed(self._names)}"
-            )
-        if not values:
-            return False
-        if not flagged and self._reads_wide([name for name in free if name not in values]):
-            return False
-        if len(values) > 1:
-            raise two_readings("point", values)
-        for role, names in matching.items():
-            if len(names) > 1:
-                raise two_readings(role, names)
-            self._claim(role, names, guessed=True)
-            self._notes |= dict.fromkeys(names, "if its cells are levels or draws of a long table")
-        if "point" not in self._columns:
-            self._claim("point", values, guessed=True)
-        return True
+    @classmethod
+    def of(cls, names: Iterable[str], flags: Mapping[str, Any]) -> Self:
+        """Nothing of a table's columns."""
+        names = tuple(names)
+        return cls(names, frozenset(names), frozenset(map(normal_form, names)), flags)
 
-    def _reads_wide(self, names: Sequence[str]) -> bool:
-        """Whether some of these columns are a prediction other than a point forecast."""
-        plain = _Assignment(names, {})
-        try:
-            plain._guess_prediction()
-        except InputError:
-            return True  # which is told when it is read
-        wide = (role for role in _PREDICTION if role not in ("point", "mean"))
-        return any(plain._columns.get(role) for role in wide)
+    @property
+    def columns(self) -> Mapping[str, tuple[str, ...]]:
+        """The columns of each role that is decided; of none where it stays empty."""
+        return self.roles.columns
 
-    def _matching(self, role: str) -> list[str]:
+    @property
+    def free(self) -> list[str]:
+        """The columns that are not claimed."""
+        return [name for name in self.names if name not in self.claimed]
+
+    def claim(self, role: str, columns: Iterable[str], *, guessed: bool = True) -> _Draft:
+        """Give a role its columns."""
+        names = tuple(columns)
+        roles = self.roles.having({role: names})
+        if guessed and names:
+            roles = replace(roles, guessed=roles.guessed | {role})
+        return replace(self, roles=roles).take(names)
+
+    def take(self, columns: Iterable[str]) -> _Draft:
+        """Claim columns, whatever their role."""
+        return replace(self, claimed=self.claimed.union(columns))
+
+    def claim_pairs(self, pairs: Sequence[IntervalColumns], *, guessed: bool = True) -> _Draft:
+        """Give the ends of intervals their columns."""
+        draft = self.claim("lower", (pair.lower for pair in pairs), guessed=guessed)
+        draft = draft.claim("upper", (pair.upper for pair in pairs), guessed=guessed)
+        return draft.settle(coverages=tuple(pair.coverage for pair in pairs))
+
+    def claim_levels(self, levels: Mapping[float, str], *, guessed: bool = True) -> _Draft:
+        """Give quantiles their columns."""
+        draft = self.settle(levels=tuple(sorted(levels)))
+        return draft.claim("quantiles", map(levels.__getitem__, sorted(levels)), guessed=guessed)
+
+    def claim_law(self, law: LawColumns, *, guessed: bool = True) -> _Draft:
+        """Give a law its columns."""
+        return self.settle(law=law).claim("law", law.columns().values(), guessed=guessed)
+
+    def settle(self, **facts: Any) -> _Draft:
+        """Decide something else than columns."""
+        return replace(self, roles=replace(self.roles, **facts))
+
+    def note(self, notes: Mapping[str, str]) -> _Draft:
+        """Say something of columns."""
+        return replace(self, roles=self.roles.having({}, notes))
+
+    def matching(self, role: str) -> list[str]:
         """The free columns whose names say that they play a role."""
         entry = BY_NAME[role]
-        matches = [name for name in self._free() if entry.matches(normal_form(name))]
+        matches = [name for name in self.free if entry.matches(normal_form(name))]
         if entry.later and len(matches) > 1:
             later = entry.later.split()
             matches = [name for name in matches if normal_form(name) not in later] or matches
-        hub = "value" in self._plain and not _HUB.isdisjoint(self._plain)
+        hub = "value" in self.plain and not _HUB.isdisjoint(self.plain)
         if role == "y" and len(matches) > 1 and hub:  # whose target is a word for what is forecast
             matches = [name for name in matches if normal_form(name) != "target"]
         return matches
 
-    def _guess_nixtla(self) -> None:
-        """The columns that say which series and when, as nixtla and Prophet call them."""
-        nixtla_keys = self._plain.issuperset(("unique_id", "ds"))
-        if not nixtla_keys and not is_prophet(self._plain):
-            return
-        named = (("time", "ds"), ("cutoff", "cutoff"), ("cluster", "unique_id"))
-        for role, plain in named if nixtla_keys else named[:2]:
-            if role not in self._columns and not self._matching(role):
-                names = [name for name in self._free() if normal_form(name) == plain][:1]
-                self._claim(role, names, guessed=True)
-                if role == "cluster":
-                    self._notes[names[0]] = f"groups, if there are fewer than {MIN_SERIES} series"
-                    if "series" not in self._columns:
-                        self._claim("series", names, guessed=True)
+    def guess(self, *roles: str) -> _Draft:
+        """Give roles of which no flag speaks the free columns whose names say so."""
+        draft = self
+        for role in roles:
+            if role in draft.columns:
+                continue
+            names = draft.matching(role)
+            if role == "time" and len(names) == 2:  # content decides whether they are one
+                note = "read as one time if one has dates and the other times of day"
+                draft = draft.note(dict.fromkeys(names, note))
+            elif len(names) > 1 and not BY_NAME[role].many:
+                raise two_readings(role, names)
+            draft = draft.claim(role, names)
+        return draft
 
-    def _guess_hub(self) -> None:
-        """The location of a forecast hub names the series, where lead time and target date stand.
-
-        A group by location is asked for, and stays one beside.
-        """
-        ends = self._plain & {"target_end_date", "target_date"}
-        if "series" in self._said or "horizon" not in self._plain or not ends:
-            return
-        names = [*self._free(), *self._columns.get("groups", ())]
-        locations = [name for name in names if normal_form(name) == "location"]
-        if locations and not self._matching("series"):
-            self._claim("series", locations[:1], guessed=True)
-
-    def _guess_families(self) -> dict[str, _Assignment]:
-        """The predictions of several models that columns are named after, by model.
-
-        None where there is any other prediction.
-        """
-        if any(self._said.get(role) or self._columns.get(role) for role in _PREDICTION):
-            return {}
-        families = nixtla(self._free()) or alike(self._free())
-        parts: dict[str, _Assignment] = {}
-        for model, plain_names in families.items():
-            with within(f"the columns of the model {quoted(model)} ({listed(plain_names)})"):
-                parts[model] = _renamed(
-                    [(plain, name) for name, plain in plain_names.items()],
-                    {"coverage": self._said.get("coverage")},
-                )
-            self._claimed.update(plain_names)
-        return parts
-
-    def _expanded_points(self) -> tuple[str, ...]:
-        """The columns that are each a model's point forecast."""
-        rival_roles = [name for name in _PREDICTION if name != "points" and self._said.get(name)]
-        if rival_roles and self._split("points"):
-            raise InputError(
-                f"points has one model per column, and {rival_roles[0]} is the prediction of a "
-                "single model: give only one of them"
-            )
-        return self._expanded("points", self._free())
-
-    def _guess_prediction(self) -> None:
-        """The free columns whose names say that they are a prediction."""
-        if "lower" not in self._columns:
-            pairs = guessed_pairs(self._free(), self._said.get("coverage"))
-            if pairs and pairs[0].coverage is None:
-                usual, why = usual_coverage(self._names)
-                if why:
-                    self._notes[pairs[0].lower] = f"coverage={usual} (--coverage {usual}), {why}"
-            self._set_pairs(pairs, guessed=True)
-        if "law" not in self._said and not self._columns.get("sd"):
-            law = guessed_law(self._free())
-            if law is not None:
-                self._set_law(law, guessed=True)
-        for role in ("mean", "sd", "point"):
-            self._guess(role)
-        if "quantiles" not in self._columns:
-            levels, notes = guessed_levels(self._free())
-            self._notes.update(notes)
-            self._set_levels(levels, guessed=True)
-        self._guess("samples")
-        self._normal_law()
-
-    def _guess_recalibrated(self) -> bool:
-        """Let what recalibration made go before what it was made of; whether there is any.
-
-        A point forecast serves on where no recalibrated mean stands in its place.
-        """
-        free = self._free()
-        pairs = [(n.removeprefix(RECALIBRATED), n) for n in free if n.startswith(RECALIBRATED)]
-        if not pairs or any(self._said.get(name) for name in _PREDICTION):
-            return False
-        silent: Any = {name: "" for name in _PREDICTION if name in self._said}
-        corrected = _renamed(pairs, silent | {"coverage": self._said.get("coverage")})
-        if not corrected._claimed:
-            return False
-        plain = _Assignment([n for n in free if not n.startswith(RECALIBRATED)], silent)
-        with suppress(InputError):  # names of what is not read may be unclear
-            plain._guess_prediction()
-        for role in _PREDICTION:
-            self._claim(role, corrected._columns.get(role, ()), guessed=True)
-        self._coverages, self._levels = corrected._coverages, corrected._levels
-        self._law = corrected._law
-        if not (self._columns["mean"] or self._columns["point"] or self._law):
-            self._claim("point", plain._columns.get("point", ()), guessed=True)
-        replaced = plain._claimed - self._claimed
-        self._claimed |= replaced
-        self._notes |= corrected._notes
-        self._notes |= dict.fromkeys(replaced, "the recalibrated columns are read instead")
-        return True
-
-    def _free(self) -> list[str]:
-        return [name for name in self._names if name not in self._claimed]
-
-    def _claim(self, role: str, columns: Iterable[str], *, guessed: bool = False) -> None:
-        """Give a role its columns, which no other name may then claim."""
-        self._columns[role] = tuple(columns)
-        self._claimed.update(self._columns[role])
-        if guessed and self._columns[role]:
-            self._guessed.add(role)
-
-    def _set_pairs(self, pairs: Sequence[IntervalColumns], *, guessed: bool = False) -> None:
-        self._claim("lower", (pair.lower for pair in pairs), guessed=guessed)
-        self._claim("upper", (pair.upper for pair in pairs), guessed=guessed)
-        self._coverages = tuple(pair.coverage for pair in pairs)
-
-    def _set_levels(self, levels: dict[float, str], *, guessed: bool = False) -> None:
-        self._levels = tuple(sorted(levels))
-        self._claim("quantiles", (levels[level] for level in self._levels), guessed=guessed)
-
-    def _column(self, name: str, flag: str) -> str:
+    def column(self, name: str, flag: str) -> str:
         """The column that a flag names, spaces at its ends aside."""
-        if name in self._table:
-            matches = [name]
-        else:
-            matches = [column for column in self._names if column.strip() == name.strip()]
+        matches = [name] if name in self.table else []
+        matches = matches or [column for column in self.names if column.strip() == name.strip()]
         if not matches and UNNAMED.fullmatch(name.strip()):  # as pandas calls what has no name
-            matches = [column for column in self._names if not column.strip()]
+            matches = [column for column in self.names if not column.strip()]
         if len(matches) == 1:
-            self._claimed.add(matches[0])
             return matches[0]
-        raise InputError(no_column(name, self._names, flag))
+        raise InputError(no_column(name, self.names, flag))
 
-    def _named(self, role: str) -> tuple[str, ...]:
-        name = self._said[role]
-        if not isinstance(name, str):
-            raise InputError(f"{role} must be the name of a column, got {name!r}")
-        return (self._column(name, role),) if name else ()
-
-    def _split(self, role: str) -> list[str]:
-        names: Names = self._said.get(role)
+    def stated(self, role: str) -> list[str]:
+        """The names and patterns of a flag."""
+        names: Names = self.flags.get(role)
         if names is None:
             return []
         if isinstance(names, str):
-            names = [names] if names in self._table else names.split(",")
+            names = [names] if names in self.table else names.split(",")
         if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
             raise InputError(f"{role} must be a list of column names, got {names!r}")
         return [name for name in names if name]
 
-    def _is_pattern(self, name: str) -> bool:
-        return name not in self._table and any(mark in name for mark in "*?[")
+    def is_pattern(self, name: str) -> bool:
+        """Whether a name of a flag stands for several."""
+        return any(mark in name for mark in "*?[") and name not in self.table
 
-    def _expanded(self, role: str, pool: Sequence[str]) -> tuple[str, ...]:
+    def expanded(self, role: str, pool: Sequence[str]) -> tuple[str, ...]:
         """The columns that a flag's names stand for, and its patterns among those of the pool."""
         columns: dict[str, None] = {}
-        for name in self._split(role):
-            if self._is_pattern(name):
+        for name in self.stated(role):
+            if self.is_pattern(name):
                 matches = [column for column in pool if column and fnmatchcase(column, name)]
             else:
-                matches = [self._column(name, role)]
+                matches = [self.column(name, role)]
             if not matches:
                 raise InputError(
                     f"no column matches the pattern {quoted(name)} of {role}. Columns: "
-                    f"{listed(self._names)}"
+                    f"{listed(self.names)}"
                 )
             columns.update(dict.fromkeys(matches))
-        self._claimed.update(columns)
         return tuple(columns)
 
-    def _named_encode(self) -> Any:
-        """The encoder, whose column leaves no other embedding."""
-        pair = parse_encode(self._said.get("encode"))
-        if pair is None:
-            return None
-        if self._columns.get("embedding"):
-            raise InputError("encode and embedding both define an embedding: give only one of them")
-        self._columns |= {"embedding": (), "encode": (self._column(pair[0], "encode"),)}
-        return pair[1]
 
-    def _named_levels(self) -> dict[float, str]:
-        """Columns of quantiles that a flag names, by level."""
-        stated: Mapping[float, str] | str | Sequence[str] = self._said["quantiles"]
-        if isinstance(stated, Mapping):
-            pairs = [(float(level), str(name)) for level, name in stated.items()]
-        elif isinstance(stated, Sequence):
-            texts = [stated] if isinstance(stated, str) else stated
-            pairs = [_level_and_column(str(text)) for text in texts if text != ""]
-        else:
-            raise InputError(f"quantiles must be LEVEL=COLUMN texts or a mapping, got {stated!r}")
-        levels: dict[float, str] = {}
-        for level, name in pairs:
-            if level not in (0.0, 1.0):  # which bound y
-                check_fraction(level, "the level of a quantile")
-            column = self._column(name, "quantiles")
-            if levels.setdefault(level, column) != column:
-                columns = [levels[level], column]
-                raise two_readings(f"quantile {level:g}", columns, "each level once")
-        return levels
+def _read_flags(names: Sequence[str], flags: Mapping[str, Any]) -> _Draft:
+    """What the caller says: flags claim their columns before any name is looked at."""
+    for keyword in flags:
+        if keyword not in BY_NAME:
+            raise InputError(unknown(keyword, BY_NAME, "the keyword of a column"))
+    stated = {name: value for name, value in flags.items() if value is not None}
+    draft = _Draft.of(names, stated)
+    for role in ROLES:
+        column: Any = stated.get(role.name)
+        if role.many or role.kind is None or role.name in ("encode", "law") or column is None:
+            continue
+        if not isinstance(column, str):
+            raise InputError(f"{role.name} must be the name of a column, got {column!r}")
+        names = [draft.column(column, role.name)] if column else ()
+        draft = draft.claim(role.name, names, guessed=False)
+    for many in ("features", "points"):
+        plain = [name for name in draft.stated(many) if not draft.is_pattern(name)]
+        draft = draft.take([draft.column(name, many) for name in plain])
+    for many in ("samples", "softmax", "embedding", "groups"):
+        if many in stated:
+            draft = draft.claim(many, draft.expanded(many, draft.names), guessed=False)
+    draft = _read_law(_read_encode(draft))
+    if "lower" in stated or "upper" in stated:
+        lowers, uppers = (
+            [draft.column(name, end) for name in draft.stated(end)] for end in ("lower", "upper")
+        )
+        pairs = flagged_pairs(stated.get("coverage"), lowers, uppers)
+        draft = draft.claim_pairs(pairs, guessed=False)
+    return _read_levels(draft) if "quantiles" in stated else draft
 
-    def _named_law(self) -> None:
-        text = self._said.get("law")
-        if not text:
-            return
-        if not isinstance(text, str):
-            raise InputError(f"law must be NAME:PARAMETER=COLUMN,…, got {text!r}")
-        law = parse_law(text)
-        parameters: dict[str, str | float] = {}
-        for parameter, value in law.parameters.items():
-            number = None if value in self._table else as_number(str(value))
-            what = f"distribution parameter {parameter}"
-            parameters[parameter] = self._column(str(value), what) if number is None else number
-        self._set_law(LawColumns(law.name, parameters))
 
-    def _set_law(self, law: LawColumns, *, guessed: bool = False) -> None:
-        self._law = law
-        self._claim("law", law.columns().values(), guessed=guessed)
+def _read_encode(draft: _Draft) -> _Draft:
+    """The encoder, whose column leaves no other embedding."""
+    pair = parse_encode(draft.flags.get("encode"))
+    if pair is None:
+        return draft
+    if draft.roles["embedding"]:
+        raise InputError("encode and embedding both define an embedding: give only one of them")
+    draft = draft.settle(encoder=pair[1]).claim("embedding", ())
+    return draft.claim("encode", [draft.column(pair[0], "encode")], guessed=False)
 
-    def _guess(self, role: str) -> None:
-        """The free columns whose names say that they play a role of which no flag speaks."""
-        if role in self._columns:
-            return
-        names = self._matching(role)
-        if role == "time" and len(names) == 2:  # content decides whether they are one
-            note = "read as one time if one has dates and the other times of day"
-            self._notes |= dict.fromkeys(names, note)
-        elif len(names) > 1 and not BY_NAME[role].many:
+
+def _read_law(draft: _Draft) -> _Draft:
+    text = draft.flags.get("law")
+    if not text:
+        return draft
+    if not isinstance(text, str):
+        raise InputError(f"law must be NAME:PARAMETER=COLUMN,…, got {text!r}")
+    law = parse_law(text)
+    parameters: dict[str, str | float] = {}
+    for parameter, value in law.parameters.items():
+        number = None if value in draft.table else as_number(str(value))
+        what = f"distribution parameter {parameter}"
+        parameters[parameter] = draft.column(str(value), what) if number is None else number
+    return draft.claim_law(LawColumns(law.name, parameters), guessed=False)
+
+
+def _read_levels(draft: _Draft) -> _Draft:
+    """Columns of quantiles that a flag names, by level."""
+    stated: Mapping[float, str] | str | Sequence[str] = draft.flags["quantiles"]
+    if isinstance(stated, Mapping):
+        pairs = [(float(level), str(name)) for level, name in stated.items()]
+    elif isinstance(stated, Sequence):
+        texts = [stated] if isinstance(stated, str) else stated
+        pairs = [_level_and_column(str(text)) for text in texts if text != ""]
+    else:
+        raise InputError(f"quantiles must be LEVEL=COLUMN texts or a mapping, got {stated!r}")
+    levels: dict[float, str] = {}
+    for level, name in pairs:
+        if level not in (0.0, 1.0):  # which bound y
+            check_fraction(level, "the level of a quantile")
+        column = draft.column(name, "quantiles")
+        if levels.setdefault(level, column) != column:
+            columns = [levels[level], column]
+            raise two_readings(f"quantile {level:g}", columns, "each level once")
+    return draft.claim_levels(levels, guessed=False)
+
+
+# ---- what stands beside a prediction ----------------------------------------------------------
+
+
+def _guess_nixtla(draft: _Draft) -> _Draft:
+    """The columns that say which series and when, as nixtla and Prophet call them."""
+    nixtla_keys = draft.plain.issuperset(("unique_id", "ds"))
+    if not nixtla_keys and not is_prophet(draft.plain):
+        return draft
+    roles = (("time", "ds"), ("cutoff", "cutoff"), ("cluster", "unique_id"))
+    for role, key in roles if nixtla_keys else roles[:2]:
+        if role in draft.columns or draft.matching(role):
+            continue
+        names = [name for name in draft.free if normal_form(name) == key][:1]
+        draft = draft.claim(role, names)
+        if role == "cluster":
+            note = f"groups, if there are fewer than {MIN_SERIES} series"
+            draft = draft.note(dict.fromkeys(names, note))
+            if "series" not in draft.columns:
+                draft = draft.claim("series", names)
+    return draft
+
+
+def _guess_hub(draft: _Draft) -> _Draft:
+    """The location of a forecast hub names the series, where lead time and target date stand.
+
+    A group by location is asked for, and stays one beside.
+    """
+    ends = draft.plain & {"target_end_date", "target_date"}
+    if "series" in draft.flags or "horizon" not in draft.plain or not ends:
+        return draft
+    names = [*draft.free, *draft.roles["groups"]]
+    locations = [name for name in names if normal_form(name) == "location"]
+    if not locations or draft.matching("series"):
+        return draft
+    return draft.claim("series", locations[:1])
+
+
+def _guess_index(draft: _Draft) -> _Draft:
+    """The index that pandas, R and Excel write as a column: times, if its cells say so."""
+    if draft.roles["time"] or "time" in draft.flags or "ds" in draft.plain:
+        return draft
+    free = draft.free
+    names = [name for name in free if NAMELESS.fullmatch(name)] or [
+        name for name in draft.names[:1] if name in free
+    ]
+    if len(names) != 1:
+        return draft
+    timed = draft.claim("time", names)
+    return replace(timed, claimed=draft.claimed)  # others may claim it too
+
+
+# ---- the prediction: of classes, of a long table, recalibrated, or of one model or several -------
+
+
+def _guess_confidence(draft: _Draft) -> _Draft:
+    """A stated confidence beside the column that says what was right."""
+    named = (role for role in (*_PREDICTION, "y") if draft.flags.get(role) is not None)
+    pair = None if any(named) else classes.correctness(draft.free)
+    if pair is None:
+        return draft
+    return draft.claim("stated_confidence", pair[:1]).claim("y", pair[1:])
+
+
+def _guess_classes(draft: _Draft) -> _Draft:
+    """The columns of class probabilities and of label sets; the same draft if there are none.
+
+    Names say so only where none says that a column is another prediction than a point forecast.
+    """
+    flags = draft.flags
+    flagged = [role for role in _CLASSES if draft.roles[role]]
+    numeric = [role for role in _PREDICTION if role not in _CLASSES and flags.get(role)]
+    if flagged and numeric:
+        raise InputError(
+            f"{flagged[0]} is for classes, and {numeric[0]} for numbers: give only one of them"
+        )
+    if numeric:
+        return draft
+    free = draft.free
+    stated = {}
+    if "softmax" not in flags and not draft.roles["stated_confidence"]:
+        stated = classes.family(free) or classes.positive_column(free)
+    sets = (
+        []
+        if "label_set" in flags
+        else [name for name in free if classes.set_coverage(normal_form(name))[0]]
+    )
+    if not flagged:
+        if not (stated or sets) or guessed_law(free):
+            return draft
+        taken = {*stated, *sets}
+        if _reads_wide([name for name in free if name not in taken]):
+            return draft
+    if stated:
+        draft = draft.claim("softmax", stated)
+        draft = draft.note(
+            dict.fromkeys(stated, "if rows sum to 1" if len(stated) > 1 else "if y has two classes")
+        )
+    if len(sets) > 1:
+        raise two_readings("label_set", sets)
+    draft = draft.claim("label_set", draft.roles["label_set"] or sets, guessed=bool(sets))
+    softmax = draft.roles["softmax"]
+    if len(softmax) == 1:
+        labels = tuple(classes.positive_column(softmax).values()) or ("",)
+    else:
+        labels = classes.labels_of(softmax, draft.stated("softmax"))
+    for label in labels:
+        if labels.count(label) > 1:
+            raise InputError(f"softmax must name each class once, got {quoted(label)} twice")
+    draft = draft.settle(labels=labels, coverages=(_set_coverage(draft),))
+    points = [name for name in draft.free if BY_NAME["point"].matches(normal_form(name))]
+    why = "not used: class probabilities or label sets replace a predicted class"
+    return draft.note(dict.fromkeys(points, why))
+
+
+def _set_coverage(draft: _Draft) -> float | None:
+    """The nominal coverage of label sets, by the flag or by the column's name."""
+    flagged = flagged_coverages(draft.flags.get("coverage"))
+    if len(flagged) > 1:
+        raise InputError(f"coverage must be one number for label sets, got {flagged}")
+    name = draft.roles.one("label_set")
+    implied = classes.set_coverage(normal_form(name))[1] if name else None
+    if not flagged:
+        return implied
+    guessed = "label_set" not in draft.flags
+    if guessed and implied is not None and not math.isclose(implied, flagged[0]):
+        raise InputError(
+            f"the name {quoted(str(name))} implies a coverage of {implied:g}, but coverage is "
+            f"{flagged[0]:g}: if the name is wrong, pass "
+            f"{name_roles(label_set=name, coverage=flagged[0])}"
+        )
+    return flagged[0]
+
+
+def _guess_long(draft: _Draft) -> _Draft:
+    """The columns of a long table; the same draft if names do not tell of one."""
+    flags = draft.flags
+    flagged = [role for role in LONG if draft.roles[role]]
+    wide = [role for role in _PREDICTION if role != "point" and flags.get(role)]
+    if flagged and wide:
+        raise InputError(
+            f"with {flagged[0]}, the table is a long one with a single prediction column: "
+            f"pass that as {name_roles(point=...)}, and omit {wide[0]}"
+        )
+    if wide:
+        return draft
+    matching = {role: draft.matching(role) for role in LONG if role not in flags}
+    if matching.get("boundary") and matching.get("quantile_level") == []:
+        ranges = [name for name in draft.free if normal_form(name) in _RANGES]
+        matching["quantile_level"] = ranges
+        matching["boundary"] = matching["boundary"] if ranges else []
+    elif draft.roles["boundary"]:
+        if not (draft.roles["quantile_level"] or matching.get("quantile_level")):
+            raise InputError(
+                f"boundary needs a column of coverages: also pass {name_roles(quantile_level=...)}"
+            )
+    elif "quantile_level" not in flags:
+        matching["boundary"] = []
+    matched = [name for names in matching.values() for name in names]
+    if not flagged and not matched:
+        return draft
+    free = [name for name in draft.free if name not in matched]
+    values = list(draft.roles["point"])
+    if "point" not in flags:
+        values = [name for name in free if BY_NAME["point"].matches(normal_form(name))]
+        values = values or [name for name in free if normal_form(name) in _LONG_VALUES]
+    if matching.get("sample_id") or draft.roles["sample_id"]:
+        refuse_draws_of_mean(values or free)
+    if flagged and not values:
+        raise InputError(
+            "No prediction column found in the long table; name it with "
+            f"{name_roles(point=...)}. Columns: {listed(draft.names)}"
+        )
+    if not values:
+        return draft
+    if not flagged and _reads_wide([name for name in free if name not in values]):
+        return draft
+    if len(values) > 1:
+        raise two_readings("point", values)
+    for role, names in matching.items():
+        if len(names) > 1:
             raise two_readings(role, names)
-        self._claim(role, names, guessed=True)
-
-    def _guess_index(self) -> None:
-        """The index that pandas, R and Excel write as a column: times, if its cells say so."""
-        if self._columns.get("time") or "time" in self._said or "ds" in self._plain:
-            return
-        free = self._free()
-        names = [name for name in free if NAMELESS.fullmatch(name)] or [
-            name for name in self._names[:1] if name in free
-        ]
-        if len(names) == 1:
-            self._columns["time"] = tuple(names)  # others may claim it too
-            self._guessed.add("time")
-
-    def _normal_law(self) -> None:
-        """Settle mean, sd and point, as they go together."""
-        mean, sd, point = (self._columns[role] for role in ("mean", "sd", "point"))
-        variance = self._columns.get("variance", ())
-        if variance:
-            if self._law is not None or (sd and "sd" not in self._guessed):
-                other = "sd=" if self._law is None else "law="
-                raise InputError(
-                    f"{other} and variance= both define a spread: give only one of them"
-                )
-            if not mean and not point:
-                raise InputError("variance needs a mean or a point forecast")
-            self._columns |= {"mean": mean or point, "sd": ()}
-            return
-        if sd and self._law is not None:
-            if "sd" not in self._guessed:
-                raise InputError("law= and sd= both define a distribution: give only one of them")
-            named = "through its parameters" if "law" in self._guessed else "by name"
-            self._notes[sd[0]] = f"not used: the distribution is given {named}"
-            sd = ()
-        if sd and not mean and not point:
-            if "sd" not in self._guessed:
-                raise InputError("sd needs a mean or a point forecast")
-            self._notes[sd[0]] = "not used: an sd needs a mean or a point forecast"
-            sd = ()
-        if not sd and mean and point and mean != point:
-            self._notes[mean[0]] = "not used: a mean without an sd, and there is a point forecast"
-        settled = (mean or point, sd, point) if sd else ((), (), point or mean)
-        self._columns |= dict(zip(("mean", "sd", "point"), settled, strict=True))
-
-    def _check(self, roles: Roles) -> None:
-        """Raise `InputError` where there is no prediction, or a column contradicts itself."""
-        predicted = [column for role, column, _ in roles.uses() if role.of == "prediction"]
-        if not predicted and roles.law is None:
-            notes = "; ".join(f"{quoted(name)}: {note}" for name, note in roles.notes.items())
-            ends = "lower= and upper="
-            if likely := likely_ends(self._names):
-                ends = f"lower={quoted(likely[0])} and upper={quoted(likely[1])}"
-            raise InputError(
-                f"No prediction column found; name one with point=COLUMN, {ends}, mean= and sd=, "
-                "quantiles=, samples=, law=, softmax= or label_set= (--point, …). Columns: "
-                f"{listed(self._names)}"
-                + (f" ({notes})" if notes else "")
-                + (_MELTED if {"variable", "value"} <= set(self._names) else "")
-            )
-        stated = any(roles[name] for name in _UNCERTAIN) or roles.law is not None or roles.classes
-        if not stated and "lower" not in self._said:
-            refuse_mean_intervals(self._names)
-        y = roles.one("y")
-        if y in predicted:
-            raise InputError(
-                f"y cannot also be part of a prediction: {quoted(str(y))} is named for both"
-            )
-        if roles["mean"] and roles["mean"] == roles["sd"]:
-            mean = quoted(roles["mean"][0])
-            raise InputError(f"mean and sd must be different columns: {mean} is named for both")
-        if any(pair[0] == pair[1] for pair in zip(roles["lower"], roles["upper"], strict=True)):
-            raise InputError(
-                "lower and upper must be different columns: the same one is named for both"
-            )
+        draft = draft.claim(role, names)
+        note = "if its cells are levels or draws of a long table"
+        draft = draft.note(dict.fromkeys(names, note))
+    return draft if "point" in draft.columns else draft.claim("point", values)
 
 
-def _renamed(pairs: Sequence[tuple[str, str]], said: Columns) -> _Assignment:
+def _reads_wide(names: Sequence[str]) -> bool:
+    """Whether some of these columns are a prediction other than a point forecast."""
+    try:
+        roles = _guess_prediction(_Draft.of(names, {})).roles
+    except InputError:
+        return True  # which is told when it is read
+    return any(roles[role] for role in _PREDICTION if role not in ("point", "mean"))
+
+
+def _guess_recalibrated(draft: _Draft) -> _Draft:
+    """What recalibration made goes before what it was made of; the same draft if there is none.
+
+    A point forecast serves on where no recalibrated mean stands in its place.
+    """
+    free, flags = draft.free, draft.flags
+    pairs = [(n.removeprefix(RECALIBRATED), n) for n in free if n.startswith(RECALIBRATED)]
+    if not pairs or any(flags.get(name) for name in _PREDICTION):
+        return draft
+    silent: Any = {name: "" for name in _PREDICTION if name in flags}
+    corrected = _renamed(pairs, silent | {"coverage": flags.get("coverage")})
+    if not corrected.claimed:
+        return draft
+    plain = _read_flags([n for n in free if not n.startswith(RECALIBRATED)], silent)
+    for step in _PREDICTION_STEPS:
+        with suppress(InputError):  # names of what is not read may be unclear
+            plain = step(plain)
+    for role in _PREDICTION:
+        draft = draft.claim(role, corrected.roles[role])
+    roles = corrected.roles
+    draft = draft.settle(coverages=roles.coverages, levels=roles.levels, law=roles.law)
+    if not (roles["mean"] or roles["point"] or roles.law):
+        draft = draft.claim("point", plain.roles["point"])
+    replaced = [name for name in draft.free if name in plain.claimed]
+    notes = dict.fromkeys(replaced, "the recalibrated columns are read instead")
+    return draft.take(replaced).note({**roles.notes, **notes})
+
+
+def _guess_pairs(draft: _Draft) -> _Draft:
+    """The free columns whose names say that they are ends of intervals."""
+    if "lower" in draft.columns:
+        return draft
+    pairs = guessed_pairs(draft.free, draft.flags.get("coverage"))
+    if pairs and pairs[0].coverage is None:
+        usual, why = usual_coverage(draft.names)
+        if why:
+            how = name_roles(coverage=float(usual))
+            draft = draft.note({pairs[0].lower: f"{how}, {why}"})
+    return draft.claim_pairs(pairs)
+
+
+def _guess_law(draft: _Draft) -> _Draft:
+    """The free columns whose names say that they are parameters of a law."""
+    stated = "law" in draft.flags or draft.roles["sd"]
+    law = None if stated else guessed_law(draft.free)
+    return draft if law is None else draft.claim_law(law)
+
+
+def _guess_levels(draft: _Draft) -> _Draft:
+    """The free columns whose names say that they are quantiles."""
+    if "quantiles" in draft.columns:
+        return draft
+    levels, notes = guessed_levels(draft.free)
+    return draft.note(notes).claim_levels(levels)
+
+
+def _settle_normal_law(draft: _Draft) -> _Draft:
+    """Settle mean, sd and point, as they go together."""
+    roles = draft.roles
+    mean, sd, point = (roles[role] for role in ("mean", "sd", "point"))
+    if roles["variance"]:
+        if roles.law is not None or (sd and "sd" not in roles.guessed):
+            other = "sd=" if roles.law is None else "law="
+            raise InputError(f"{other} and variance= both define a spread: give only one of them")
+        if not mean and not point:
+            raise InputError("variance needs a mean or a point forecast")
+        return replace(draft, roles=roles.having({"mean": mean or point, "sd": ()}))
+    unused = {}
+    if sd and roles.law is not None:
+        if "sd" not in roles.guessed:
+            raise InputError("law= and sd= both define a distribution: give only one of them")
+        named = "through its parameters" if "law" in roles.guessed else "by name"
+        unused[sd[0]] = f"not used: the distribution is given {named}"
+        sd = ()
+    if sd and not mean and not point:
+        if "sd" not in roles.guessed:
+            raise InputError("sd needs a mean or a point forecast")
+        unused[sd[0]] = "not used: an sd needs a mean or a point forecast"
+        sd = ()
+    if not sd and mean and point and mean != point:
+        unused[mean[0]] = "not used: a mean without an sd, and there is a point forecast"
+    settled = (mean or point, sd, point) if sd else ((), (), point or mean)
+    columns = dict(zip(("mean", "sd", "point"), settled, strict=True))
+    return replace(draft, roles=roles.having(columns, unused))
+
+
+_PREDICTION_STEPS: Final[tuple[Callable[[_Draft], _Draft], ...]] = (
+    *(_guess_pairs, _guess_law, lambda draft: draft.guess("mean", "sd", "point")),
+    *(_guess_levels, lambda draft: draft.guess("samples"), _settle_normal_law),
+)
+
+
+def _guess_prediction(draft: _Draft) -> _Draft:
+    """The free columns whose names say that they are a prediction."""
+    return _after(draft, _PREDICTION_STEPS)
+
+
+def _after(draft: _Draft, steps: Iterable[Callable[[_Draft], _Draft]]) -> _Draft:
+    """What steps make of a draft, one after the other."""
+    for step in steps:
+        draft = step(draft)
+    return draft
+
+
+def _renamed(pairs: Sequence[tuple[str, str]], flags: Mapping[str, Any]) -> _Draft:
     """The prediction that columns would be by other names, each of which comes with its own."""
     columns = dict(pairs)
-    assignment = _Assignment([plain for plain, _ in pairs], said)
-    assignment._guess_prediction()
-    assignment._columns = {
-        role: tuple(columns[plain] for plain in names)
-        for role, names in assignment._columns.items()
+    draft = _guess_prediction(_read_flags([plain for plain, _ in pairs], flags))
+    roles = draft.roles
+    law = roles.law and LawColumns(
+        roles.law.name, {key: columns[str(plain)] for key, plain in roles.law.parameters.items()}
+    )
+    return draft.settle(
+        columns={role: tuple(columns[n] for n in names) for role, names in roles.columns.items()},
+        notes={columns[plain]: note for plain, note in roles.notes.items()},
+        law=law,
+    )
+
+
+def _guess_families(draft: _Draft) -> tuple[_Draft, list[tuple[str, Roles]]]:
+    """The predictions of several models that columns are named after, by model.
+
+    None where there is any other prediction.
+    """
+    families: list[tuple[str, Roles]] = []
+    if any(draft.flags.get(role) or draft.roles[role] for role in _PREDICTION):
+        return draft, families
+    for model, names in (nixtla(draft.free) or alike(draft.free)).items():
+        with within(f"the columns of the model {quoted(model)} ({listed(names)})"):
+            pairs = [(plain, name) for name, plain in names.items()]
+            renamed = _renamed(pairs, {"coverage": draft.flags.get("coverage")})
+        families.append((model, renamed.roles))
+        draft = draft.take(names)
+    return draft, families
+
+
+def _point_columns(draft: _Draft) -> tuple[str, ...]:
+    """The columns that are each a model's point forecast."""
+    rival_roles = [name for name in _PREDICTION if name != "points" and draft.flags.get(name)]
+    if rival_roles and draft.stated("points"):
+        raise InputError(
+            f"points has one model per column, and {rival_roles[0]} is the prediction of a "
+            "single model: give only one of them"
+        )
+    return draft.expanded("points", draft.free)
+
+
+# ---- what is left, and the roles as decided -----------------------------------------------------
+
+
+def _guess_inputs(draft: _Draft) -> _Draft:
+    """The columns of inputs."""
+    draft = draft.guess("embedding")
+    if "features" in draft.flags:
+        columns = draft.expanded("features", draft.free)
+        draft = draft.claim("features", columns, guessed=False)
+    return draft.guess("ease", "features")
+
+
+def _note_unused(draft: _Draft) -> _Draft:
+    """Say why columns are not read, or how they might be."""
+    idle = idle_columns(draft.names).items()
+    notes = {name: why for name, why in idle if name not in draft.claimed}
+    spreads = {
+        name: f"may be an uncertainty; use it with {name_roles(sd=name)} or "
+        f"{name_roles(variance=name)}"
+        for name in stated_spreads(draft.free)
     }
-    assignment._notes = {columns[plain]: note for plain, note in assignment._notes.items()}
-    if assignment._law is not None:
-        parameters = {key: columns[str(plain)] for key, plain in assignment._law.parameters.items()}
-        assignment._law = LawColumns(assignment._law.name, parameters)
-    return assignment
+    confidences = {
+        name: "a confidence needs a column of what was right, such as correct "
+        f"({name_roles(y='correct')}); the probability of a positive class is "
+        f"{name_roles(softmax=[name])}"
+        for name in draft.free
+        if normal_form(name) in classes.CONFIDENCES
+    }
+    notes = spreads | confidences | notes
+    return draft.note({name: why for name, why in notes.items() if name not in draft.roles.notes})
 
 
-_MELTED: Final = (
-    ". Give a melted table as it was before melting, or with model='variable', point='value' "
-    "(--model variable --point value); if the variable has levels, pass "
-    "quantile_level='variable' (--quantile-level variable)"
-)
+def _finished(draft: _Draft, model: str, prediction: Roles) -> Roles:
+    """What was decided of one model, whose prediction this is."""
+    predicted = {role: names for role, names in prediction.columns.items() if role in _PREDICTION}
+    columns = {**draft.columns, **predicted}
+    weights = normal_form("".join(columns.get("weights", ())))
+    roles = replace(
+        draft.roles,
+        model=model,
+        columns={role: names for role, names in columns.items() if names},
+        coverages=prediction.coverages,
+        levels=prediction.levels,
+        weights_kind=draft.flags.get("weights_kind")
+        or ("importance" if weights.startswith("importance") else "frequency"),
+        missing_values=stated_missing(draft.flags.get("missing_value")),
+        guessed=draft.roles.guessed | prediction.guessed,
+        notes={**draft.roles.notes, **prediction.notes},
+    )
+    _check(draft, roles)
+    return roles
+
+
+def _check(draft: _Draft, roles: Roles) -> None:
+    """Raise `InputError` where there is no prediction, or a column contradicts itself."""
+    predicted = [column for role, column, _ in roles.uses() if role.of == "prediction"]
+    if not predicted and roles.law is None:
+        notes = "; ".join(f"{quoted(name)}: {note}" for name, note in roles.notes.items())
+        lower, upper = likely_ends(draft.names) or (..., ...)
+        ways = [
+            name_roles(point=...),
+            name_roles(lower=lower, upper=upper),
+            name_roles(mean=..., sd=...),
+            name_roles(law="NAME:PARAMETER=COLUMN,…"),
+        ]
+        raise InputError(
+            f"No prediction column found; name it with {', '.join(ways)}, or with quantiles, "
+            f"samples, softmax or label_set. Columns: {listed(draft.names)}"
+            + (f" ({notes})" if notes else "")
+            + (_how_melted() if {"variable", "value"} <= set(draft.names) else "")
+        )
+    stated = any(roles[name] for name in _UNCERTAIN) or roles.law is not None or roles.classes
+    if not stated and "lower" not in draft.flags:
+        refuse_mean_intervals(draft.names)
+    y = roles.one("y")
+    if y in predicted:
+        raise InputError(
+            f"y cannot also be part of a prediction: {quoted(str(y))} is named for both"
+        )
+    if roles["mean"] and roles["mean"] == roles["sd"]:
+        mean = quoted(roles["mean"][0])
+        raise InputError(f"mean and sd must be different columns: {mean} is named for both")
+    if any(pair[0] == pair[1] for pair in zip(roles["lower"], roles["upper"], strict=True)):
+        raise InputError(
+            "lower and upper must be different columns: the same one is named for both"
+        )
+
+
+def _how_melted() -> str:
+    """How to read a table with a row for each of its cells."""
+    return (
+        ". Give a melted table as it was before melting, or with "
+        f"{name_roles(model='variable', point='value')}; if the variable has levels, pass "
+        f"{name_roles(quantile_level='variable')}"
+    )
+
+
 _MARKS: Final = ("_loc", "_weight_1")  # some parameter of every law that is not one of counts
 _STEMS: Final = {
     "weight": "w weight pi prob probability",
@@ -714,7 +773,8 @@ def guessed_law(names: Sequence[str]) -> LawColumns | None:
         firsts = [str(next(iter(law.parameters.values()))) for law in laws]
         raise InputError(
             f"column names suggest {len(laws)} distributions (from {listed(firsts)} on), but law "
-            "must be one: pass law=NAME:PARAMETER=COLUMN,… (--law …), or law=''"
+            f"must be one: pass {name_roles(law='NAME:PARAMETER=COLUMN,…')}, or "
+            f"{name_roles(law='')}"
         )
     return laws[0] if laws else None
 
@@ -820,16 +880,14 @@ def guessed_pairs(names: Iterable[str], coverage: Coverages) -> tuple[IntervalCo
         if end is None:
             continue
         if end.unclear:
-            raise InputError(f"the coverage in the name {quoted(name)} is ambiguous: {_SAY_PAIR}")
+            raise InputError(
+                f"the coverage in the name {quoted(name)} is ambiguous: {_how_to_name_ends()}"
+            )
         key = (end.stem, end.coverage, end.side)
         if key in ends:
-            chosen = quoted(ends[key])
-            raise two_readings(
-                end.side,
-                [ends[key], name],
-                f"{end.side}={chosen} ({BY_NAME[end.side].option} {shlex.quote(ends[key])}), the "
-                "other end, and coverage= (--coverage)",
-            )
+            chosen: dict[str, Any] = {"lower": ..., "upper": ..., end.side: ends[key]}
+            spelling = name_roles(**chosen, coverage=0.9)
+            raise two_readings(end.side, [ends[key], name], spelling)
         ends[key] = name
     pairs = []
     for (stem, share, side), name in ends.items():
@@ -837,7 +895,7 @@ def guessed_pairs(names: Iterable[str], coverage: Coverages) -> tuple[IntervalCo
         if other is None:
             raise InputError(
                 f"column {quoted(name)} looks like the {side} end of intervals, but the other "
-                f"end is missing: {_SAY_PAIR}"
+                f"end is missing: {_how_to_name_ends()}"
             )
         if side == "lower":
             pairs.append(IntervalColumns(name, other, share))
@@ -848,15 +906,15 @@ def guessed_levels(names: Iterable[str]) -> tuple[dict[float, str], dict[str, st
     """Columns whose names say that they are quantiles, by level; and notes on those left out."""
     level_of = quantile_levels(names)
     notes = {
-        name: f"its number is ambiguous; state the level with quantiles={{LEVEL: {quoted(name)}}} "
-        f"(--quantile LEVEL={shlex.quote(name)})"
+        name: f"its number is ambiguous; state the level with {name_roles(quantiles={0.05: name})}"
         for name, level in level_of.items()
         if level is None
     }
     if len(notes) > 1:
         raise InputError(
-            f"the levels in the names {listed(notes)} are ambiguous: pass quantiles={{0.05: "
-            "COLUMN, …} (--quantile 0.05=COLUMN), or quantiles='' (--quantile '') if they are "
+            f"the levels in the names {listed(notes)} are ambiguous: pass "
+            f"{name_roles(quantiles={0.05: ..., 0.95: ...})}, or "
+            f"{name_roles(quantiles='')} if they are "
             "not quantiles"
         )
     levels: dict[float, str] = {}
@@ -867,14 +925,13 @@ def guessed_levels(names: Iterable[str]) -> tuple[dict[float, str], dict[str, st
             raise two_readings(
                 f"quantile {level:g}",
                 [levels[level], name],
-                f"quantiles={{{level:g}: {quoted(name)}, …}} (--quantile "
-                f"{shlex.quote(f'{level:g}={name}')} …) with every level",
+                f"{name_roles(quantiles={level: name})} with every level",
             )
         levels[level] = name
     if len(levels) == 1 and 0.5 not in levels:
         ((level, name),) = levels.items()
         if name.strip().isalnum():
-            way = f"quantiles={{{level:g}: {quoted(name)}}} (--quantile {level:g}={name})"
+            way = name_roles(quantiles={level: name})
             return {}, {**notes, name: f"only one quantile; use it with {way}"}
     return levels, notes
 
@@ -891,20 +948,16 @@ def as_number(text: str) -> float | None:
 def two_readings(what: str, found: Sequence[str], spelling: str = "") -> InputError:
     """The error for a role, or what else is one column, that several names claim."""
     if not spelling:
-        option = BY_NAME[what].option
-        spelling = " or ".join(
-            f"{what}={quoted(name)} ({option} {shlex.quote(name)})" for name in found[:2]
-        )
+        spelling = " or ".join(name_roles(**{what: name}) for name in found[:2])
     return InputError(
         f"{what} must be one column, but the names of {len(found)} match: {listed(found)}; pass "
         f"{spelling}"
     )
 
 
-_SAY_PAIR = (
-    "pass lower=COLUMN, upper=COLUMN, coverage=0.9 (--lower, --upper, --coverage), or lower='' "
-    "if it is not an interval"
-)
+def _how_to_name_ends() -> str:
+    ends = name_roles(lower=..., upper=..., coverage=0.9)
+    return f"pass {ends}, or {name_roles(lower='')} if it is not an interval"
 
 
 def _with_coverage(pairs: list[IntervalColumns], told: list[float]) -> list[IntervalColumns]:
@@ -922,8 +975,8 @@ def _with_coverage(pairs: list[IntervalColumns], told: list[float]) -> list[Inte
     if pair.coverage is not None and not math.isclose(pair.coverage, told[0]):
         raise InputError(
             f"the names {quoted(pair.lower)} and {quoted(pair.upper)} imply a coverage of "
-            f"{pair.coverage:g}, but coverage is {told[0]:g}: if the names are wrong, also pass "
-            "lower and upper"
+            f"{pair.coverage:g}, but coverage is {told[0]:g}: if the names are wrong, pass "
+            f"{name_roles(lower=pair.lower, upper=pair.upper, coverage=told[0])}"
         )
     return [IntervalColumns(pair.lower, pair.upper, told[0])]
 
@@ -939,7 +992,7 @@ def _checked(pairs: list[IntervalColumns]) -> tuple[IntervalColumns, ...]:
         coverages_told = ", ".join(f"{quoted(p.lower)} at {p.coverage or 'unknown'}" for p in pairs)
         raise InputError(
             f"several intervals must have different known coverages, got {coverages_told}: pass "
-            "lower, upper and coverage (--lower, --upper, --coverage)"
+            f"{name_roles(lower=..., upper=..., coverage=0.9)}"
         )
     return tuple(pairs)
 

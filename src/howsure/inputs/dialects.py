@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.errors import InputError, within
+from howsure.core.text import quoted
 from howsure.inputs import values
 from howsure.inputs.names import normal_form
-from howsure.inputs.roles import Kinds
-from howsure.inputs.source import MISSING_WORDS, Source, in_lines, listed, quoted
+from howsure.inputs.roles import Kinds, name_roles
+from howsure.inputs.source import MISSING_WORDS, Source, in_lines, listed
 from howsure.inputs.values import arrow_of, is_text
 
 # ---- names ---------------------------------------------------------------------------------------
@@ -68,8 +69,8 @@ def refuse_mean_intervals(names: Iterable[str], name: str = "") -> None:
     if not {*_STATSMODELS, "mean"} <= name_of.keys() or "obs_ci_lower" in name_of:
         return
     lower, upper = (name_of[plain] for plain in _STATSMODELS)
-    way = f"lower={lower!r}, upper={upper!r} and coverage=0.95 (--lower, --upper, --coverage)"
-    silent = "then pass lower='' (--lower '')"
+    way = name_roles(lower=lower, upper=upper, coverage=0.95)
+    silent = f"then pass {name_roles(lower='')}"
     if name:
         way = f"({name}[{lower!r}], {name}[{upper!r}]) with coverage=0.95"
         silent = "give only the mean"

@@ -11,15 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from howsure.core.errors import InputError
+from howsure.core.text import quoted
 from howsure.inputs.roles import Kinds
-from howsure.inputs.source import (
-    COMPRESSION,
-    WORKBOOK_ENDINGS,
-    Source,
-    name_parts,
-    quoted,
-    refusing,
-)
+from howsure.inputs.source import COMPRESSION, WORKBOOK_ENDINGS, Source, name_parts, refusing
 
 TEXT_ENDINGS: Final = (".csv", ".tsv")
 PARQUET_ENDINGS: Final = (".parquet", ".pq")
@@ -91,7 +85,7 @@ class ParquetTable(Source):
         check_flat(self._schema, kinds, self.title)
         return self._columns(kinds, list(kinds)).select(list(kinds))
 
-    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
+    def batches(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
         """The rows of `read`, so many at a time, by one thread."""
         check_flat(self._schema, kinds, self.title)
         with refusing(self.title), self._opened(kinds) as parts:
@@ -142,14 +136,11 @@ class ArrowTable(Source):
     def read(self, kinds: Kinds) -> pa.Table:
         """The named columns."""
         with refusing(self.title), self._opened(kinds) as reader:
-            if self._groups is None:
-                table = reader.read_all()
-            else:
-                table = pa.Table.from_batches(self._batches(reader), reader.schema)
+            table = pa.Table.from_batches(self._batches(reader), reader.schema)
             table.validate(full=True)
         return some_rows(table.select(list(kinds)), self.title)
 
-    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
+    def batches(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
         """The rows of `read`, batch by batch of the file."""
         with refusing(self.title), self._opened(kinds) as reader:
             for batch in self._batches(reader):

@@ -14,11 +14,12 @@ from howsure.core.arrays import AnyArray, FloatArray, as_matrix, as_numbers
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
 from howsure.core.optional import require
+from howsure.core.text import quoted
 from howsure.inputs.array_inputs import PredictionInput
 from howsure.inputs.files import check_flat, some_rows
 from howsure.inputs.names import normal_form
 from howsure.inputs.roles import BY_NAME, Kinds
-from howsure.inputs.source import Source, listed, quoted, refusing
+from howsure.inputs.source import Source, listed, refusing
 from howsure.inputs.values import arrow_of
 from howsure.predictions import Samples
 

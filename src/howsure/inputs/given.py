@@ -24,12 +24,20 @@ from howsure.core.errors import InputError, within
 from howsure.core.registry import check_known
 from howsure.inputs.array_inputs import Arrays, PredictionInput, numbers
 from howsure.inputs.cells import Crossing, predictions_of, read_cells
-from howsure.inputs.columns import assign_models, stated_spreads
+from howsure.inputs.columns import assign_models
 from howsure.inputs.dialects import idle_columns, is_prophet, refuse_mean_intervals, usual_coverage
 from howsure.inputs.distributions import read_foreign
 from howsure.inputs.frames import MappingTable, is_frame, is_inference, is_missing, library_classes
 from howsure.inputs.matching import Missing
-from howsure.inputs.names import KEYS, Roles, bound, likely_ends, normal_form, quantile_levels
+from howsure.inputs.names import (
+    KEYS,
+    Roles,
+    bound,
+    likely_ends,
+    normal_form,
+    quantile_levels,
+    stated_spreads,
+)
 from howsure.inputs.roles import BY_NAME
 from howsure.inputs.source import listed, refusing
 from howsure.predictions import Distribution, Prediction
@@ -283,7 +291,8 @@ class _Reader(Arrays):
             if not isinstance(element, Prediction):
                 raise InputError(
                     f"{self.name} must contain only predictions if it contains one, but also has "
-                    f"{type(element).__name__}; give a point forecast as point="
+                    f"{type(element).__name__}; give a point forecast as "
+                    "howsure.Table(…, point=forecast)"
                 )
         return tuple(value)
 
@@ -334,7 +343,7 @@ class _Reader(Arrays):
             raise InputError(
                 f"{self.name}[{spreads[0]!r}] may be an uncertainty: name it 'sd' (for a "
                 "variance, its square root), or omit it; give any other uncertainty score as "
-                "uncertainty="
+                "howsure.Table(…, uncertainty=score)"
             )
 
     def _check_ends(self, names: Sequence[str]) -> None:
@@ -398,8 +407,7 @@ class _Reader(Arrays):
         except InputError as error:
             if any(map(_tells_uncertainty, names)):
                 raise InputError(
-                    f"{self.name}: {error}; these are keywords of "
-                    f"howsure.assess({{'y': y, **{self.name}}}, …)"
+                    f"{self.name}: {error}; in place of … give the table {{'y': y, **{self.name}}}"
                 ) from error
             return []
         models = [roles.only(lambda role: role.of in ("prediction", "doubt")) for roles in assigned]

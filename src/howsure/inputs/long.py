@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
@@ -14,12 +13,12 @@ import numpy as np
 from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray, in_percent
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
+from howsure.core.text import quoted
 from howsure.inputs import values
-from howsure.inputs.cells import ParsedColumns, read_cells
-from howsure.inputs.columns import assign_roles
-from howsure.inputs.names import NAMELESS, Roles, normal_form
-from howsure.inputs.roles import BY_NAME, LONG
-from howsure.inputs.source import MISSING_WORDS, Source, listed, quoted
+from howsure.inputs.cells import ParsedColumns
+from howsure.inputs.names import NAMELESS, normal_form
+from howsure.inputs.roles import BY_NAME, LONG, name_roles
+from howsure.inputs.source import MISSING_WORDS, Source, listed
 from howsure.inputs.values import Labels, in_order_of_rows
 
 _TYPES: Final = ("quantile", "sample", "point", "median", "mean")
@@ -90,20 +89,15 @@ def widened(
     return [_wide(part, columns, missing) for part in parts]
 
 
-def refuse_long(source: Source, roles: Roles | None = None) -> None:
+def refuse_long(cells: ParsedColumns, rule: str = "each row must be a case") -> None:
     """Raise `InputError` for a long table where a row must be a case."""
-    if roles is None:
-        try:
-            roles = assign_roles(source.names, outcome=False)
-        except InputError:
-            return
-    if roles.long and is_long(read_cells(source, roles)):
-        role = next(role for role in LONG if roles[role])
-        raise InputError(
-            f"{source.title}: each row must be a case, but {quoted(roles[role][0])} makes this a "
-            "long table, with one row per level or draw; convert it to wide form first, or pass "
-            f"{role}='' ({BY_NAME[role].option} \"\") if it is not one"
-        )
+    for role in LONG:
+        for name in cells.roles[role]:
+            raise InputError(
+                f"{cells.title}: {rule}, but {quoted(name)} makes this a long table, with one row "
+                f"per level or draw; convert it to wide form first, or pass "
+                f"{name_roles(**{role: ''})} if it is not one"
+            )
 
 
 def _row_kinds(cells: ParsedColumns) -> IntArray | None:
@@ -339,7 +333,7 @@ def _checked_kinds(cells: ParsedColumns) -> IntArray:
             if (kinds == kind).any() and not columns:
                 raise InputError(
                     f"{cells.title}: rows of the type {_TYPES[kind]!r} need a column that "
-                    f"identifies them: pass {role}=COLUMN ({BY_NAME[role].option} COLUMN)"
+                    f"identifies them: pass {name_roles(**{role: ...})}"
                 )
         return kinds
     if roles["output_type"]:
@@ -351,9 +345,9 @@ def _checked_kinds(cells: ParsedColumns) -> IntArray:
         )
     raise InputError(
         f"{cells.title}: quantile_level ({quoted(roles['quantile_level'][0])}) and sample_id "
-        f"({quoted(roles['sample_id'][0])}) both state what a row contains: pass '' for one of "
-        'them (--quantile-level "" or --sample-id ""), or output_type=COLUMN (--output-type '
-        "COLUMN)"
+        f"({quoted(roles['sample_id'][0])}) both state what a row contains: pass "
+        f"{name_roles(quantile_level='')}, {name_roles(sample_id='')} or "
+        f"{name_roles(output_type=...)}"
     )
 
 
@@ -367,14 +361,12 @@ def _checked_levels(cells: ParsedColumns, chosen: BoolArray) -> FloatArray:
         got = "" if label is None else str(label)
         percent = in_percent(float(got)) if got.isdigit() else ""
         percent += " Divide the column by 100; " if percent else "; "
-        points = (
-            "; if such rows contain point forecasts, pass output_type=COLUMN (--output-type COLUMN)"
-        )
+        points = f"; if such rows contain point forecasts, pass {name_roles(output_type=...)}"
         raise InputError(
             f"{cells.title}: quantile_level must contain levels between 0 and "
             f"1{_BESIDE * bool(cells.roles['boundary'])}, got {quoted(got)} in column "
             f"{quoted(name)} at row {int(cells.places[row])}, counting from "
-            f"0{percent}quantile_level='' (--quantile-level \"\") reads the table as "
+            f"0{percent}{name_roles(quantile_level='')} reads the table as "
             f"wide{points * (got in MISSING_WORDS)}"
         )
     return levels
@@ -407,8 +399,8 @@ def _check_constant(cases: _Cases) -> None:
         if (codes != codes[cases.first][cases.codes]).any():
             raise InputError(
                 f"{cells.title}: {role.name} must be the same in all rows of a case, but "
-                f"{quoted(name)} differs within cases {cases.by.phrase}; pass {role.name}='' "
-                f'({role.option} "") to ignore it'
+                f"{quoted(name)} differs within cases {cases.by.phrase}; pass "
+                f"{name_roles(**{role.name: ''})} to ignore it"
             )
 
 
@@ -425,7 +417,7 @@ def _table(cases: _Cases, chosen: BoolArray, part: IntArray, words: list[str]) -
         raise InputError(
             f"{title}: a case must have each level once, got {words[column]} twice for "
             f"{cases.describe(case)}; cases are {phrase}: perhaps a column that distinguishes "
-            "them is missing; name one with rows=COLUMN (--row-id COLUMN)"
+            f"them is missing; name one with {name_roles(rows=...)}"
         )
     short = np.flatnonzero(np.bincount(codes, minlength=len(cases)) < width)
     if len(short) and (
@@ -437,7 +429,7 @@ def _table(cases: _Cases, chosen: BoolArray, part: IntArray, words: list[str]) -
         raise InputError(
             f"{title}: every case must have {every}, but {len(short):,} of {len(cases):,} cases "
             f"are incomplete (first: {lacking} of {cases.describe(int(short[0]))}); cases are "
-            f"{phrase}. howsure.load(…, missing='drop') (--missing drop) omits such cases"
+            f"{phrase}. {name_roles(missing='drop')} omits such cases"
         )
     table = np.full((len(cases), width), math.nan)
     table.reshape(-1)[pair] = cases.cells.one("point")[chosen]
@@ -537,25 +529,18 @@ def check_unstacked(table: Source, cells: ParsedColumns) -> None:
     if models is not None:
         raise InputError(
             f"{cells.title}: the labels of {quoted(name)} ({listed(shown, 3)}) each have the "
-            f"same rows of one model, like levels of quantiles: pass {_as_levels(name)}, or "
-            f"quantile_level='' ({BY_NAME['quantile_level'].option} \"\") if they are not"
+            f"same rows of one model, like levels of quantiles: pass "
+            f"{name_roles(quantile_level=name)}, or {name_roles(quantile_level='')} if they are not"
         )
     more = f" (as do those of {listed(n for n, _ in stacked[1:])})" * (len(stacked) > 1)
     levels = ""
     if not _is_wide(cells) and _lie_within(shown, 100):
-        levels = f"; for levels of quantiles, as shares, pass {_as_levels(name)}"
+        levels = f"; for levels of quantiles, as shares, pass {name_roles(quantile_level=name)}"
     raise InputError(
         f"{cells.title}: the labels of {quoted(name)} ({listed(shown, 3)}) each have the same "
-        f"rows{more}, like models one below the other: pass model={quoted(name)} "
-        f"({BY_NAME['model'].option} {shlex.quote(name)}), or model='' "
-        f'({BY_NAME["model"].option} "") if they are not models{levels}'
+        f"rows{more}, like models one below the other: pass {name_roles(model=name)}, or "
+        f"{name_roles(model='')} if they are not models{levels}"
     )
-
-
-def _as_levels(name: str) -> str:
-    """How to say that a column has levels."""
-    option = BY_NAME["quantile_level"].option
-    return f"quantile_level={quoted(name)} ({option} {shlex.quote(name)})"
 
 
 def _lie_within(labels: Sequence[str], most: float) -> bool:

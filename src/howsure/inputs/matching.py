@@ -11,11 +11,12 @@ import numpy as np
 
 from howsure.core.arrays import BoolArray
 from howsure.core.errors import InputError
+from howsure.core.text import quoted
 from howsure.inputs.cells import ParsedColumns
 from howsure.inputs.classes import moved, ordered
 from howsure.inputs.long import MAX_MODELS
-from howsure.inputs.roles import CellKey
-from howsure.inputs.source import listed, quoted
+from howsure.inputs.roles import CellKey, name_roles
+from howsure.inputs.source import listed
 from howsure.inputs.values import Labels, absent
 
 Missing = Literal["error", "drop"]
@@ -52,7 +53,7 @@ def gaps_of(tables: Sequence[ParsedColumns], missing: Missing) -> dict[str, int]
             )
             raise InputError(
                 f"{cells.title}: cells are missing: {where}, rows counted from 0. "
-                "howsure.load(…, missing='drop') (--missing drop) omits such rows"
+                f"{name_roles(missing='drop')} omits such rows"
             )
         counts.update(rows)
     return dict(counts)
@@ -87,8 +88,9 @@ def in_common(parts: Sequence[ParsedColumns]) -> tuple[list[ParsedColumns], dict
         row_names = _keys(cells)
         if row_names is None:
             raise InputError(
-                "common_rows (--common-rows) needs a column of row names (rows=, --row-id) in "
-                f"every table; none found in {quoted(cells.title)}"
+                "models are compared on common rows by a column of row names in every table; none "
+                f"found in {quoted(cells.title)}: name it with "
+                f"{name_roles(rows=...)}"
             )
         keys.append(row_names)
     shared = set(keys[0]).intersection(*keys[1:])
@@ -177,8 +179,8 @@ def check_same_rows(parts: Sequence[ParsedColumns], kept: BoolArray) -> None:
             raise InputError(
                 f"models must have the same rows, but y of {quoted(other.model)} differs from y "
                 f"of {quoted(first.model)} in {int(wrong.sum())} rows (first at row "
-                f"{first.places[row]}: {same[row]:g}, not {truth[row]:g}); a column of row names "
-                "(rows=, --row-id) would align them"
+                f"{first.places[row]}: {same[row]:g}, not {truth[row]:g}); "
+                f"{name_roles(rows=...)} aligns them by a column of row names"
             )
         ours, theirs = first.of("groups"), other.of("groups")
         for name in ours.keys() & theirs.keys():
@@ -213,14 +215,15 @@ def _aligned(first: ParsedColumns, other: ParsedColumns) -> ParsedColumns:
             ]
             raise InputError(
                 f"models must have the same rows, got {' and '.join(differences)}; "
-                f"common_rows=True (--common-rows) compares those that all have{_no_models(first)}"
+                f"{name_roles(common_rows=True)} compares those that all have{_no_models(first)}"
             )
         return other.take(np.asarray([row_of[name] for name in ours], dtype=np.int64))
     if first.n != other.n:
         raise InputError(
             f"models must have the same rows, got {first.n} rows of {quoted(first.model)} and "
-            f"{other.n} of {quoted(other.model)}; with a column of row names (rows=, --row-id), "
-            f"common_rows=True (--common-rows) compares those that all have{_no_models(first)}"
+            f"{other.n} of {quoted(other.model)}; with a column of row names, "
+            f"{name_roles(rows=..., common_rows=True)} compares those that all have"
+            f"{_no_models(first)}"
         )
     return other
 
@@ -230,7 +233,7 @@ def _no_models(cells: ParsedColumns) -> str:
     model_columns = cells.roles["model"]
     if not model_columns or "model" not in cells.roles.guessed:
         return ""
-    return f"; model='' (--model \"\") states that {quoted(model_columns[0])} does not name models"
+    return f"; {name_roles(model='')} states that {quoted(model_columns[0])} does not name models"
 
 
 def _keys(cells: ParsedColumns) -> list[str] | None:

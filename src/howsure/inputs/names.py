@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import field, replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from howsure.core.arrays import shortened
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
-from howsure.inputs.roles import BY_NAME, LONG, ROLES, Role
-from howsure.inputs.source import listed, quoted
+from howsure.core.text import quoted
+from howsure.inputs.roles import BY_NAME, LONG, ROLES, Role, name_roles
+from howsure.inputs.source import listed
 
 if TYPE_CHECKING:
     from howsure.inputs.encoders.encode import Encoder
@@ -74,6 +75,41 @@ def in_words(name: str) -> str:
     """The words of a name, and its numbers, in lower case."""
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Za-z])(?=\d)", " ", name)
     return " ".join(re.findall(r"[a-z]+|\d+", spaced.lower()))
+
+
+_SPREAD: Final = re.compile(
+    r"\b(sds?|stds?|stdevs?|stddevs?|sigmas?|standard deviations?|vars?(?! ?\d)|variances?"
+    r"|unc|uncert|uncertaint(y|ies)|epistemic|aleatoric)\b"
+)
+"""Words of a name that say that its column states an uncertainty; var_1 is a variable."""
+
+
+def stated_spreads(names: Iterable[str]) -> list[str]:
+    """The columns whose names say that they state an uncertainty.
+
+    >>> stated_spreads(["uncertainty_total", "predictVar", "yhat_std", "standard", "var_1"])
+    ['uncertainty_total', 'predictVar', 'yhat_std']
+    """
+    return [name for name in names if _SPREAD.search(in_words(name))]
+
+
+CENSORED: Final = frozenset(
+    ("censored", "is censored", "right censored", "censoring", "censor", "cens")
+)
+"""Names, in words, of columns that say where y is censored."""
+EVENTS: Final = frozenset(
+    ("event", "event observed", "observed event", "status", "died", "dead", "death")
+)
+"""Names of columns that say where it is not."""
+
+
+def censoring(names: Iterable[str]) -> list[str]:
+    """The columns whose names say that they mark censored rows.
+
+    >>> censoring(["event", "isCensored", "events", "right_censored"])
+    ['event', 'isCensored', 'right_censored']
+    """
+    return [name for name in names if in_words(name) in CENSORED | EVENTS]
 
 
 def likely_ends(names: Iterable[str]) -> tuple[str, str] | None:
@@ -254,7 +290,7 @@ class Roles:
     @property
     def classes(self) -> bool:
         """Whether y is a class."""
-        return bool(self["softmax"] or self["label_set"])
+        return bool(self["softmax"] or self["label_set"] or self["stated_confidence"])
 
     def one(self, role: str) -> str | None:
         """The one column of a role, if there is one."""
@@ -266,6 +302,14 @@ class Roles:
         return replace(
             self, columns={n: column for n, column in self.columns.items() if n in names}
         )
+
+    def having(
+        self,
+        columns: Mapping[str, tuple[str, ...]],
+        notes: Mapping[str, str] = MappingProxyType({}),
+    ) -> Roles:
+        """The same with other columns of some roles, and further notes."""
+        return replace(self, columns={**self.columns, **columns}, notes={**self.notes, **notes})
 
     def uses(self) -> Iterator[tuple[Role, str, str]]:
         """Each use of a column: the role, the column, and the role in words."""
@@ -280,10 +324,6 @@ class Roles:
             words_of.setdefault(column, []).append(words)
         return words_of
 
-    def explain(self, names: Iterable[str], source: str = "") -> tuple[ColumnUse, ...]:
-        """How each column is read, in the table's order, ignored ones too."""
-        return explain_models(names, [self], source)
-
     def _words(self, role: Role, place: int) -> str:
         told = role.told or role.name
         if role.name == "point" and self.long:
@@ -292,7 +332,7 @@ class Roles:
             share = self.coverages[place]
             return told if share is None else f"{told} at {100 * share:g} %"
         if role.name == "softmax":
-            return f"{told} {self.labels[place]}"
+            return f"{told} {self.labels[place] or 'the positive class'}"
         if role.name == "quantiles":
             level = self.levels[place]
             bounds = {0.0: "lower bound of y", 1.0: "upper bound of y"}
@@ -305,7 +345,7 @@ class Roles:
 
 
 def explain_models(
-    names: Iterable[str], models: Sequence[Roles], source: str = ""
+    names: Iterable[str], models: Sequence[Roles], source: str
 ) -> tuple[ColumnUse, ...]:
     """How each column of a table is read, in its order, and why the ignored ones are."""
     uses_of: dict[str, dict[str, None]] = {}
@@ -324,8 +364,10 @@ def explain_models(
         if unit and name.strip() and not note:
             note = "unless it numbers the rows or depends only on the level"
             return ColumnUse(name, "distinguishes cases", note, source)
-        word = shlex.quote(name)
-        why = f"name not recognised; use it with --groups {word} or --features {word}"
+        why = (
+            f"name not recognised; use it with {name_roles(groups=name)} or "
+            f"{name_roles(features=name)}"
+        )
         why = why if name.strip() else "no name"
         return ColumnUse(name, "ignored", note or why, source)
 
@@ -444,8 +486,9 @@ def alike(names: Sequence[str]) -> Families:
                 low, high = (next(iter(families[model])) for model in pair)
                 raise InputError(
                     f"columns {quoted(low)} and {quoted(high)} may be interval ends or point "
-                    "forecasts of two models: pass lower=, upper= and coverage= (--lower, "
-                    f"--upper, --coverage), or points= (--points {shlex.quote(f'{low},{high}')})"
+                    f"forecasts of two models: pass "
+                    f"{name_roles(lower=low, upper=high, coverage=0.9)}, "
+                    f"or {name_roles(points=f'{low},{high}')}"
                 )
             return families
         ends = {model for model, columns in sets.items() if any(bound(name) for name in columns)}
@@ -456,8 +499,8 @@ def alike(names: Sequence[str]) -> Families:
                     raise InputError(
                         f"column names suggest the models {listed(sorted(ends))}, but "
                         f"{quoted(model)} has no {listed(sorted(every - sets[model]))}: add the "
-                        "columns or drop the model, or pass lower=, upper= and coverage= of one "
-                        "(--lower, --upper, --coverage)"
+                        "columns or drop the model, or pass "
+                        f"{name_roles(lower=..., upper=..., coverage=0.9)} of one"
                     )
     return {}
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import field, replace
 from pathlib import Path, PurePath
-from typing import Any, Unpack, final
+from types import MappingProxyType
+from typing import Any, Final, Unpack, final
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +20,10 @@ from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError, within
 from howsure.core.labels import Categories
+from howsure.core.text import quoted
 from howsure.core.weights import Weights
 from howsure.inputs import values
-from howsure.inputs.batches import ReadRows, regrouped
+from howsure.inputs.batches import BATCH_ROWS, ReadRows, regrouped
 from howsure.inputs.cells import (
     Crossing,
     ParsedColumns,
@@ -31,22 +33,22 @@ from howsure.inputs.cells import (
     read_embedding,
     told_of_marks,
 )
-from howsure.inputs.classes import MisfitError, without_classes
 from howsure.inputs.columns import RECALIBRATED, assign_roles
 from howsure.inputs.files import TEXT_ENDINGS, table_form
-from howsure.inputs.long import refuse_long, without_long
+from howsure.inputs.long import is_long, refuse_long
 from howsure.inputs.matching import Missing, counts_by_name, gaps_of, kept_rows, split_models
 from howsure.inputs.names import Roles
-from howsure.inputs.parts import FilePiece
+from howsure.inputs.parts import FilePiece, count_rows
 from howsure.inputs.places import Place, is_folder, places
 from howsure.inputs.roles import ROLES, Columns, Kind
-from howsure.inputs.source import Source, counted, listed, perhaps, quoted
-from howsure.inputs.sources import BATCH_ROWS, PIECE_ROWS, file_pieces, sources
-from howsure.inputs.tables import Loaded
+from howsure.inputs.source import Source, counted, listed, perhaps
+from howsure.inputs.sources import file_pieces, sources
+from howsure.inputs.tables import Loaded, read_decided
 from howsure.inputs.values import Labels
 from howsure.predictions import EvalSet
 
 _Y = "\0y"  # the name of a column that no file has
+_WHEN: Final = ("time", "cutoff", "horizon", "series")  # roles that say when a row came
 
 
 @frozen(kw_only=True)
@@ -108,7 +110,7 @@ def load_new(
     if isinstance(source, list | tuple):
         raise InputError(f"give one table of new rows, got {len(source)}")
     table = next(sources(source, encoding, decimal))
-    features = dict(like or {})
+    features = like or {}
     corrected = [name for name in table.names if name.startswith(RECALIBRATED)]
     if corrected:
         raise InputError(
@@ -121,60 +123,43 @@ def load_new(
                 f"{table.title} must have the column {quoted(name)}, which the recalibration "
                 f"needs{perhaps(name, table.names)}"
             )
+    needs = {"groups": tuple(by), "features": tuple(features), "embedding": tuple(vectors)}
 
-    def decide(said: Any) -> Roles:
-        return _roles(table, said, by, tuple(features), vectors)
+    def needed(roles: Roles) -> Roles:
+        wanted = ("prediction", "order", "long", *["outcome"] * roles.long)  # y tells cases
+        return roles.only(lambda role: role.of in wanted and role.name != "rows").having(needs)
 
-    def read(roles: Roles) -> ParsedColumns:
-        needed = roles.only(lambda role: role.of in ("prediction", "order") and role.name != "rows")
-        extra_columns = {
-            "groups": tuple(by),
-            "features": tuple(features),
-            "embedding": tuple(vectors),
-        }
-        return read_cells(table, replace(needed, columns={**needed.columns, **extra_columns}))
-
-    said: Any = columns
-    roles = decide(said)
-    if roles.long:
-        refuse_long(table, roles)
-        said = without_long(said)
-        roles = decide(said)
+    said: Any = _without_absent(table, columns, needs)
     with counted(first_row or 0, lines=table.from_text):
-        try:
-            cells = read(roles)
-        except MisfitError as error:
-            try:
-                roles = decide(without_classes(said))
-            except InputError:
-                raise InputError(str(error)) from None
-            cells = read(roles)
-        cells = _check_content(cells, features, table)
+        with within(table.title):
+            roles = assign_roles(table.names, said, outcome=False)
+        cells, roles = read_decided(table, roles, said, needed, outcome=False)
+        refuse_long(cells)
+        cells = as_reference(cells, features, table)
         cells.check_finite()
-    models = split_models(cells)
-    if len(models) != 1:
-        raise InputError(
-            f"{table.title} must have exactly one model to recalibrate, got "
-            f"{listed(model.model for model in models) or 'none'}"
-        )
-    with counted(first_row or 0, lines=table.from_text):
+        models = split_models(cells)
+        if len(models) != 1:
+            raise InputError(
+                f"{table.title} must have exactly one model to recalibrate, got "
+                f"{listed(model.model for model in models) or 'none'}"
+            )
         gaps = gaps_of([cells], missing)
-    complete = kept_rows([cells], gaps)
-    y = weights = context = None
-    notes: tuple[str, ...] = ()
-    if first_row is None:
-        y, weights, notes = _outcomes(table, roles, complete)
-        context = None if y is None else _context(table, roles, complete)
-        gaps_told = gap_notes(int(complete.sum()), len(complete), gaps)
-        notes = (*told_of_marks([cells]), *notes, *gaps_told)
-    cells = replace(cells.take(complete), model=models[0].model or "model")
-    with counted(first_row or 0, cells.places, lines=table.from_text):
-        evalset = _built(cells, y, context, crossing)
+        complete = kept_rows([cells], gaps)
+        chosen = replace(cells.take(complete), model=models[0].model or "model")
+        weights = None
+        notes: tuple[str, ...] = ()
+        if first_row is None:
+            chosen, weights, notes = _with_outcomes(chosen, table, roles, complete)
+            gaps_told = gap_notes(chosen.n, len(complete), gaps)
+            notes = (*told_of_marks([cells]), *notes, *gaps_told)
+        if not (labelled := bool(chosen.roles["y"])):
+            chosen = chosen.with_columns({("number", _Y): np.zeros(chosen.n)}, {"y": (_Y,)})
+        (evalset,) = build([chosen], crossing=crossing)
     if weights is not None:
         evalset = replace(evalset, weights=weights)
     return NewRows(
         evalset=evalset,
-        labelled=y is not None,
+        labelled=labelled,
         places=np.flatnonzero(complete),
         n=len(complete),
         table=table.read_all(),
@@ -195,103 +180,79 @@ def gap_notes(served: int, n: int, gaps: Mapping[str, int]) -> tuple[str, ...]:
     )
 
 
-def _roles(
-    table: Source,
-    said: Columns,
-    by: Sequence[str],
-    features: Sequence[str],
-    vectors: Sequence[str],
-) -> Roles:
-    """The roles of a table that may lack what is not needed."""
-    settled: Any = {name: value for name, value in said.items() if value is not None}
+def _without_absent(table: Source, columns: Columns, needs: Mapping[str, tuple[str, ...]]) -> Any:
+    """What is said of columns, of a table that may lack those that are not needed."""
+    said: dict[str, Any] = {name: value for name, value in columns.items() if value is not None}
     for role in ROLES:
-        if role.of == "prediction" or role.kind is None or role.name not in settled:
+        if role.of == "prediction" or role.kind is None or role.name not in said:
             continue
-        if role.many or role.name == "encode" or settled[role.name] not in table.names:
-            settled[role.name] = ""
-    if vectors:
-        settled["embedding"] = list(vectors)
-    for role_name, needed in (("groups", by), ("features", features)):
-        asked: Any = said.get(role_name)
-        names = asked.split(",") if isinstance(asked, str) else list(asked or ())
-        settled[role_name] = [
-            *dict.fromkeys([*needed, *(name for name in names if name in table.names)])
-        ]
-        if asked is None and not needed:
-            del settled[role_name]
-    with within(table.title):
-        return assign_roles(table.names, settled, outcome=False)
+        stated = said[role.name]
+        if role.name in ("groups", "features"):
+            names = stated.split(",") if isinstance(stated, str) else stated
+            said[role.name] = [name for name in names if name in table.names]
+        elif role.many or role.name == "encode" or stated not in table.names:
+            said[role.name] = ""
+    for name, names in needs.items():
+        if names:
+            said[name] = [*dict.fromkeys((*names, *(said.get(name) or ())))]
+    return said
 
 
-def _check_content(
-    cells: ParsedColumns, features: Mapping[str, str], table: Source
-) -> ParsedColumns:
-    """The cells, if each feature holds what is wanted; text that could be numbers may be labels."""
+def as_reference(cells: ParsedColumns, kinds: Mapping[str, str], table: Source) -> ParsedColumns:
+    """The cells, if each feature holds what it held; text that could be numbers may be labels."""
     columns = dict(cells.columns)
-    for name, wanted in features.items():
-        kind = "label" if isinstance(columns["any", name], Labels) else "number"
-        if kind == "number" and wanted == "label" and table.from_text:
-            columns["any", name] = values.labels(table.read({name: "text"})[name], name)
-        elif kind != wanted:
+    for name, kind in kinds.items():
+        actual = "label" if isinstance(columns["any", name], Labels) else "number"
+        if actual != kind and not table.from_text:
             raise InputError(
-                f"{cells.title}: column {quoted(name)} must contain {wanted}s, as in the "
-                f"calibration table, got {kind}s"
+                f"{cells.title}: column {quoted(name)} must contain {kind}s, as in the "
+                f"calibration table, got {actual}s"
             )
+        if actual != kind:
+            text = table.read({name: "text"})[name]
+            with within(cells.title):
+                columns["any", name] = (
+                    values.labels(text, name)
+                    if kind == "label"
+                    else values.numbers(text, name, decimal=table.decimal)
+                )
     return replace(cells, columns=columns)
 
 
-def _outcomes(
-    table: Source, roles: Roles, complete: BoolArray
-) -> tuple[FloatArray | None, Weights | None, tuple[str, ...]]:
-    """What happened and how much it counts, if that is known of all rows; or why not."""
+def _with_outcomes(
+    cells: ParsedColumns, table: Source, roles: Roles, complete: BoolArray
+) -> tuple[ParsedColumns, Weights | None, tuple[str, ...]]:
+    """The rows with what happened, how much it counts, and what else is known; or why not."""
+
+    def read(*names: str) -> ParsedColumns:
+        columns = read_cells(table, roles.only(lambda role: role.name in names)).take(complete)
+        columns.check_finite()
+        return columns
+
     if not roles["y"]:
-        return None, None, ()
+        return cells, None, ()
     try:
-        wanted = {"y", "weights", *(("softmax", "label_set") if roles.classes else ())}
-        cells = read_cells(table, roles.only(lambda role: role.name in wanted))
-        cells.check_finite()
+        outcomes = read("y", "weights", *(("softmax", "label_set") if roles.classes else ()))
     except InputError as error:
-        return None, None, (f"y was not read: {error}",)
-    cells = cells.take(complete)
-    for name, gone in cells.missing().items():
+        return cells, None, (f"y was not read: {error}",)
+    for name, gone in outcomes.missing().items():
         why = f"{quoted(name)} is missing in {int(gone.sum())} rows, so the result is not assessed."
-        return None, None, (why,)
-    weights = cells.one("weights")
+        return cells, None, (why,)
+    y, weights = outcomes.one("y"), outcomes.one("weights")
     if weights is not None:
         weights = Weights.checked(weights, roles.weights_kind)
-    return cells.one("y"), weights, ()
-
-
-def _context(table: Source, roles: Roles, complete: BoolArray) -> ParsedColumns | None:
-    """What else is known of labelled rows, where nothing of it is missing."""
-    wanted = ("groups", "features", "cluster", "time", "cutoff", "horizon", "series", "rows")
-    try:
-        cells = read_cells(table, roles.only(lambda role: role.name in wanted)).take(complete)
-        cells.check_finite()
-    except InputError:
-        return None
-    gone = cells.missing()
-    columns = {
-        role: tuple(name for name in names if name not in gone)
-        for role, names in cells.roles.columns.items()
-    }
-    if len(columns.get("time", ())) < len(cells.roles["time"]):  # a part of it is none
-        columns["time"] = ()
-    return replace(cells, roles=replace(cells.roles, columns=columns))
-
-
-def _built(
-    cells: ParsedColumns, y: FloatArray | None, context: ParsedColumns | None, crossing: Crossing
-) -> EvalSet:
-    columns = {**cells.columns, ("number", _Y): np.zeros(cells.n) if y is None else y}
-    roles = {**cells.roles.columns, "y": (_Y,)}
-    if context is not None:
-        columns = {**context.columns, **columns}
-        for role, names in context.roles.columns.items():
-            roles[role] = tuple(dict.fromkeys([*roles.get(role, ()), *names]))
-    full = replace(cells, columns=columns, roles=replace(cells.roles, columns=roles))
-    (evalset,) = build([full], crossing=crossing)
-    return evalset
+    cells = cells.with_columns({("number", roles["y"][0]): y}, {"y": roles["y"]})
+    with suppress(InputError):
+        context = read("groups", "features", "cluster", "rows", *_WHEN)
+        incomplete = context.missing()
+        assigned = {
+            role: tuple(name for name in names if name not in incomplete)
+            for role, names in context.roles.columns.items()
+        }
+        if len(assigned.get("time", ())) < len(context.roles["time"]):  # a part of it is none
+            assigned["time"] = ()
+        cells = cells.with_columns(context.columns, assigned)
+    return cells, weights, ()
 
 
 @final
@@ -317,29 +278,21 @@ class NewFile:
 
     def told(self) -> tuple[str, ...]:
         """The columns that its folders say and it lacks."""
-        piece = self.pieces[0]
-        return piece.folder_columns(piece.opened().names) if self.place.partition else ()
+        return self.pieces[0].folder_columns if self.place.partition else ()
 
     @property
     def rows(self) -> int:
         """Its rows, where that is known without reading it; 0 otherwise."""
-        counts = [piece.rows for piece in self.pieces]
-        return 0 if None in counts else sum(count or 0 for count in counts)
+        return count_rows(self.pieces) or 0
 
 
-def new_files(
-    source: Any,
-    *,
-    encoding: str | None = None,
-    decimal: str = ".",
-    piece_rows: int = PIECE_ROWS,
-) -> tuple[NewFile, ...]:
-    """The files that a path, folder, pattern or address names, or a sequence of these, in order."""
-    given: dict[str, Any] = {"encoding": encoding, "decimal": decimal, "piece_rows": piece_rows}
+def new_files(source: Any, **reading: Any) -> tuple[NewFile, ...]:
+    """The files that a path, folder, pattern or address names, or a sequence of these, in order.
+
+    They are read as `file_pieces` says.
+    """
     if isinstance(source, list | tuple):
-        files = tuple(
-            file for path_or_files in source for file in new_files(path_or_files, **given)
-        )
+        files = tuple(file for item in source for file in new_files(item, **reading))
         if not files:
             raise InputError("no file of new rows given")
         return files
@@ -350,7 +303,7 @@ def new_files(
     above = [os.path.dirname(place.path) for place in near]
     base = path if is_folder(path) else os.path.commonpath(above)
     pieces: dict[Place, list[FilePiece]] = {place: [] for place in near}
-    for piece in file_pieces(near, **given):
+    for piece in file_pieces(near, **reading):
         pieces[piece.place].append(piece)
     for place, own_pieces in pieces.items():
         if not own_pieces:
@@ -414,10 +367,10 @@ class NewReading:
 
     def batches(self, piece: FilePiece) -> Iterator[NewBatch]:
         """The rows of a file, or of a part of one, as they are."""
-        notes = piece.notes()
-        kinds: dict[str, Kind] = dict.fromkeys(piece.names(), "text" if piece.from_text else "key")
-        start = piece.first_row or 0
-        with closing(piece.tables(kinds, self.rows)) as tables:
+        notes = piece.notes
+        kinds: dict[str, Kind] = dict.fromkeys(piece.names, "text" if piece.from_text else "key")
+        start = piece.first_row
+        with closing(piece.batches(kinds, self.rows)) as tables:
             for table in regrouped(tables, self.rows):
                 yield NewBatch(piece, notes, table, start)
                 start += table.num_rows
@@ -490,21 +443,27 @@ def load_unlabelled(
     are labelled. `groups` and `time` name columns of the new table.
     """
     table = next(sources(source, encoding, decimal))
-    refuse_long(table)
+    _refuse_long(table)
     (reference,) = like.evalsets
-    roles = _input_roles(table, like.roles, reference)
-    _check_present(table, groups, "groups", "")
-    _check_present(table, () if time is None else (time,), "time", "")
-    timed = {} if time is None else {"time": (time,)}
-    roles = replace(roles, columns={**roles.columns, "groups": tuple(groups), **timed})
-    cells = _complete_cells(table, roles)
+    inputs = _input_roles(table, like.roles, reference)
+    wanted = {"groups": tuple(groups), "time": () if time is None else (time,)}
+    for role, names in wanted.items():
+        _check_present(table, names, role, "")
+    kinds = {
+        name: "number" if column.dtype.kind in "biuf" else "label"
+        for name, column in reference.features.items()
+    }
+    cells = _complete_cells(table, inputs.having(wanted), kinds)
     texts, vectors, images = read_embedding(cells)
     columns = list(cells.of("embedding").values())
-    names = cells.one("rows")
+    row_names = cells.one("rows")
     labelled, places = _labelled(table, like.roles)
     return Unlabelled(
-        names=cells.places if names is None else names,
-        features=_features(table, reference.features),
+        names=cells.places if row_names is None else row_names,
+        features={
+            name: column.labels[column.codes] if isinstance(column, Labels) else column
+            for name, column in cells.of("features").items()
+        },
         embedding=np.hstack(columns) if columns else vectors,
         texts=texts,
         images=images,
@@ -513,6 +472,15 @@ def load_unlabelled(
         groups={name: group.categories() for name, group in cells.of("groups").items()},
         time=cells.one("time"),
     )
+
+
+def _refuse_long(table: Source) -> None:
+    try:
+        roles = assign_roles(table.names, outcome=False)
+    except InputError:
+        return
+    if roles.long and is_long(cells := read_cells(table, roles)):
+        refuse_long(cells)
 
 
 def load_bare(
@@ -542,50 +510,25 @@ def load_bare(
         return None
     cells = _complete_cells(table, inputs)
     texts, vectors, images = read_embedding(cells)
-    absent = ("y",)
-    bare = replace(
-        cells,
-        model=cells.model or "reference",
-        columns={**cells.columns, ("number", "y"): np.zeros(cells.n)},
-        roles=replace(inputs, columns={**inputs.columns, "y": absent, "point": absent}),
-    )
+    bare = cells.with_columns({("number", _Y): np.zeros(cells.n)}, {"y": (_Y,), "point": (_Y,)})
+    bare = replace(bare, model=cells.model or "reference")
     evalsets = build([bare], crossing="sort", embedding=vectors)
     return Loaded(evalsets=evalsets, roles=inputs, texts=texts, images=images)
 
 
-def _complete_cells(table: Source, roles: Roles) -> ParsedColumns:
+def _complete_cells(
+    table: Source, roles: Roles, kinds: Mapping[str, str] = MappingProxyType({})
+) -> ParsedColumns:
     """The cells of the columns that have roles, none of which may be missing or infinite."""
     cells = read_cells(table, roles)
     for name, gone in cells.missing().items():
-        _check_present_cells(table, name, gone)
-    cells.check_finite()
-    return cells
-
-
-def _check_present_cells(table: Source, name: str, gone: BoolArray) -> None:
-    if gone.any():
         raise InputError(
             f"{table.title}: column {quoted(name)} must not contain missing cells, got "
             f"{int(gone.sum())} (first at row {int(np.argmax(gone))})"
         )
-
-
-def _features(table: Source, like: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-    """The columns of a reference's features, as numbers where they are so there."""
-    if not like:
-        return {}
-    kinds: dict[str, Kind] = {
-        name: "number" if column.dtype.kind in "biuf" else "label" for name, column in like.items()
-    }
-    cells = table.read(kinds)
-    features: dict[str, AnyArray] = {}
-    for name, kind in kinds.items():
-        with within(table.title):
-            column: Any = values.as_kind(kind, cells[name], name, table)
-        labels = isinstance(column, Labels)
-        _check_present_cells(table, name, column.missing() if labels else ~np.isfinite(column))
-        features[name] = column.labels[column.codes] if labels else column
-    return features
+    cells = as_reference(cells, kinds, table)
+    cells.check_finite()
+    return cells
 
 
 def _input_roles(table: Source, roles: Roles, reference: EvalSet) -> Roles:
@@ -598,7 +541,7 @@ def _input_roles(table: Source, roles: Roles, reference: EvalSet) -> Roles:
     _check_present(table, roles["image"], "images")
     named = tuple(name for name in roles["rows"] if name in table.names)
     inputs = roles.only(lambda role: role.of == "inputs")
-    return replace(inputs, columns={**inputs.columns, "features": features, "rows": named})
+    return inputs.having({"features": features, "rows": named})
 
 
 def _check_present(

@@ -5,20 +5,23 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from howsure.core.classes import frozen
-from howsure.core.errors import InputError
-from howsure.inputs.batches import Batch, ReadPlan, check_names, regrouped, with_numbers
+from howsure.core.errors import InputError, within
+from howsure.inputs.batches import BATCH_ROWS, check_names, regrouped, with_numbers
 from howsure.inputs.files import (
     NETCDF,
     PARQUET_ENDINGS,
@@ -26,62 +29,33 @@ from howsure.inputs.files import (
     ArrowTable,
     ParquetTable,
     check_flat,
+    is_list,
+    some_rows,
     source_form,
 )
 from howsure.inputs.frames import FrameTable, is_frame, posterior_file
-from howsure.inputs.places import Place, ReadFile, refusals
+from howsure.inputs.places import NO_FILES, Listing, Place, ReadFile, listed_skipped, refusals
 from howsure.inputs.roles import Kinds
 from howsure.inputs.source import WORKBOOK_ENDINGS, Source, refusing
 from howsure.inputs.text import TextFile
+from howsure.inputs.values import is_text, together, written_out
 
 
-@frozen(kw_only=True)
-class Piece(ABC):
-    """Some rows of a table."""
-
-    title: str  # what to call it: its file, with the row groups where it is a part of one
-    rows: int | None = None  # how many they are, where that is known without reading them
-    first_row: int | None = 0  # the number of the first one in its file
-    # what changes when the file does, and differs for every piece; empty where nothing tells
-    identity: str = ""
-    decimal: str = "."  # the decimal mark of numbers in text
-    columns: tuple[str, ...] = ()  # all its columns, where they are known without opening it
-
-    @property
-    def file(self) -> str:
-        """What messages call the table that its rows are counted in."""
-        return self.title
-
-    @property
-    def from_text(self) -> bool:
-        """Whether its cells are text."""
-        return False
-
-    def names(self) -> tuple[str, ...]:
-        """All its columns."""
-        return self.columns
-
-    def notes(self) -> tuple[str, ...]:
-        """How it is read, where that is not what the ending says."""
-        return ()
+class Piece(Source):
+    """Rows that come some at a time: all of a table, or some of one."""
 
     @abstractmethod
-    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
+    def batches(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
         """Its rows in order, the named columns of them; about so many at a time."""
+
+    def read(self, kinds: Kinds) -> pa.Table:
+        """The named columns of all rows."""
+        tables = list(self.batches(kinds, BATCH_ROWS))
+        return some_rows(joined(tables, self.title, from_text=self.from_text), self.title)
 
     def read_file(self, rows: int, key: str) -> ReadFile:
         """What so many of its rows, with this key, were read of."""
         return ReadFile(found=self.title, rows=rows, key=key)
-
-    def batches(self, reading: ReadPlan) -> Generator[Batch]:
-        """Its rows as evaluation sets, some at a time."""
-        row = self.first_row or 0
-        kinds = reading.kinds
-        with closing(self.tables(kinds, reading.batch_rows)) as tables:
-            plain = (with_numbers(table, kinds, reading.decimal) for table in tables)
-            for table in regrouped(plain, reading.batch_rows):
-                yield reading.batch(table, self.file, row, from_text=self.from_text)
-                row += table.num_rows
 
 
 @final
@@ -89,12 +63,17 @@ class Piece(ABC):
 class FilePiece(Piece):
     """A file, or some row groups of one in Parquet, or some batches of one in Arrow."""
 
+    title: str
     place: Place
+    rows: int | None = None
+    first_row: int = 0
     groups: tuple[int, ...] | None = None
+    identity: str = ""
     encoding: str | None = None
+    decimal: str = "."
 
-    @property
-    def from_text(self) -> bool:
+    @cached_property
+    def from_text(self) -> bool:  # type: ignore[override]
         """Whether its cells are text."""
         return self.place.form in TEXT_ENDINGS
 
@@ -129,91 +108,172 @@ class FilePiece(Piece):
         source.folder = None if remote else Path(path).parent
         return source
 
-    def names(self) -> tuple[str, ...]:
+    @cached_property
+    def _header(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        source = self.opened()
+        return source.names, source.notes
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
         """All its columns, those that its folders say among them."""
-        columns = self.opened().names
-        return (*columns, *self.folder_columns(columns))
+        return (*self._header[0], *self.folder_columns)
 
-    def notes(self) -> tuple[str, ...]:
+    @cached_property
+    def notes(self) -> tuple[str, ...]:  # type: ignore[override]
         """As its file says."""
-        return self.opened().notes
+        return self._header[1]
 
-    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
+    @property
+    def folder_columns(self) -> tuple[str, ...]:
+        """The columns that its folders say and the file lacks."""
+        partition = self.place.partition
+        return tuple(key for key, _ in partition if key not in self._header[0])
+
+    def batches(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
         """Its rows; an error after the last where the file changed while it was read."""
         source = self.opened()
-        added = self.folder_columns(source.names)
+        added = dict(self.place.partition)
+        for name in source.names:
+            added.pop(name, None)
         check_names((*source.names, *added), kinds, self.file)
-        in_file = {name: kind for name, kind in kinds.items() if name in source.names}
-        with closing(source.tables(in_file, rows)) as tables:
+        in_file = {name: kind for name, kind in kinds.items() if name not in added}
+        with closing(source.batches(in_file, rows)) as tables:
             for table in tables:
-                for name, value in self.place.partition:
-                    if name in added and name in kinds:
-                        table = table.append_column(name, _constant(value, table.num_rows))
+                for name in added.keys() & kinds.keys():
+                    table = table.append_column(name, _constant(added[name], table.num_rows))
                 yield table.select(list(kinds))
         self.place.check_unchanged()
 
-    def folder_columns(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """The columns that its folders say and the file lacks."""
-        return tuple(key for key, _ in self.place.partition if key not in columns)
-
-
-@final
-@frozen(kw_only=True)
-class FragmentPiece(Piece):
-    """A fragment of a dataset of pyarrow."""
-
-    fragment: Any
-    schema: pa.Schema
-
-    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
-        """Its rows, with what the dataset's partitions say of them."""
-        check_flat(self.schema, kinds, self.title)
-        with refusing(self.title):
-            for batch in self.fragment.to_batches(
-                schema=self.schema, columns=list(kinds), batch_size=rows, use_threads=False
-            ):
-                yield pa.Table.from_batches([batch])
-
-
-@final
-@frozen(kw_only=True)
-class FramePiece(Piece):
-    """A partition of a data frame of dask, which is computed when it is read."""
-
-    frame: Any
-
-    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
-        """Its rows."""
-        check_names(self.columns, kinds, self.title)
-        with refusals(self.title):
-            chosen = [name for name in self.frame.columns if str(name) in kinds]
-            frame = self.frame[chosen].compute()
-            if len(frame):
-                yield FrameTable(frame, self.title).read(kinds)
+    def line(self, row: int) -> int | str:
+        """The line of a row in the file, and its name."""
+        return f"{self.opened().line(row)} of {os.path.basename(self.file)}"
 
 
 @final
 @frozen(kw_only=True)
 class StreamPiece(Piece):
-    """All of what yields its rows, perhaps once."""
+    """What an engine yields when it is asked: all rows of a table, perhaps once, or some."""
 
-    first: Callable[[int], pa.Table]  # the first rows, all columns of them; they come again
+    title: str
+    names: tuple[str, ...]
     # all rows, at least the named columns of them, about so many at a time
-    read: Callable[[list[str], int], Iterable[pa.Table]]
+    query: Callable[[list[str], int], Iterable[pa.Table]]
+    # of all that there is, the first rows with every column; `batches` yields them again
+    head: Callable[[int], pa.Table] | None = None
+    rows: int | None = None
+    identity: str = ""
 
-    def head(self, rows: int) -> pa.Table:
-        """The first rows, every column of them; `tables` yields them again."""
-        with refusals(self.title):
-            return self.first(rows)
-
-    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
+    def batches(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
         """Its rows."""
         with refusals(self.title):
-            for table in self.read(list(kinds), rows):
+            for table in self.query(list(kinds), rows):
                 check_names(table.column_names, kinds, self.title)
                 chosen = table.select(list(kinds))
                 check_flat(chosen.schema, kinds, self.title)
                 yield chosen
+
+
+@final
+@dataclass(eq=False)
+class PiecedTable(Piece):
+    """A table in pieces: their rows one after the other."""
+
+    title: str
+    pieces: tuple[Piece, ...]
+    stem: str = ""  # what to call the model
+    again: bool = True  # whether its rows may be read again, and by other processes
+    footers: tuple[pq.FileMetaData, ...] = ()
+    listing: Listing = NO_FILES  # its files, if it has any
+
+    def __post_init__(self) -> None:
+        self._counts: list[int] = []  # the rows of each piece, as it was read
+        self.from_text, self.decimal = self.pieces[0].from_text, self.pieces[0].decimal
+        files = self.listing.places
+        folders = {None if file.remote else Path(file.path).parent for file in files}
+        self.folder = folders.pop() if len(folders) == 1 else None
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """As its first piece's."""
+        return self.pieces[0].names
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:  # type: ignore[override]
+        """As its first piece's, and what lies beside them and is not read."""
+        skipped = self.listing.skipped
+        unread = (f"not read: {listed_skipped(skipped)}",) if skipped else ()
+        return (*self.pieces[0].notes, *unread)
+
+    def batches(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
+        """The rows of all pieces in their order."""
+        self._counts.clear()
+        for piece in self.pieces:
+            count = 0
+            with closing(piece.batches(kinds, rows)) as tables:
+                for table in tables:
+                    count += table.num_rows
+                    yield with_numbers(table, kinds, self.decimal) if self.from_text else table
+            self._counts.append(count)
+
+    def line(self, row: int) -> int | str:
+        """The line of a row in its own file, and that file."""
+        for piece, count in zip(self.pieces, self._counts, strict=False):
+            if row < count:
+                return piece.line(row)
+            row -= count
+        return row + 2
+
+
+def joined(tables: Sequence[pa.Table], title: str, *, from_text: bool) -> pa.Table:
+    """Tables under one another; of files of text, what is no number in one is text in all."""
+    if not tables:
+        return pa.table({})
+    if any(not table.schema.equals(tables[0].schema) for table in tables):
+        tables = [written_out(table) for table in tables]
+    if from_text:
+        texts = {field.name for table in tables for field in table.schema if is_text(field.type)}
+        tables = [_as_text(table, texts) for table in tables]
+    with within(title):
+        return together(tables)
+
+
+def _as_text(table: pa.Table, names: Collection[str]) -> pa.Table:
+    for position, name in enumerate(table.column_names):
+        column = table.column(position)
+        if name in names and not (is_text(column.type) or is_list(column.type)):
+            table = table.set_column(position, name, column.cast(pa.string()))
+    return table
+
+
+def count_rows(pieces: Iterable[Source]) -> int | None:
+    """The rows of pieces, where that is known without reading them."""
+    counts = [piece.rows for piece in pieces]
+    return None if None in counts else sum(filter(None, counts))
+
+
+def begin(source: Source, kinds: Kinds, rows: int) -> pa.Table | None:
+    """The first rows of a table, which come again; None where it holds none."""
+    if isinstance(source, StreamPiece) and source.head:
+        with refusals(source.title):
+            table = source.head(rows).select(list(kinds))
+        return table if table.num_rows else None
+    with closing(source.batches(kinds, rows)) as tables:
+        return next(regrouped(tables, rows), None)
+
+
+@final
+class FirstRows(Source):
+    """The first rows of a table, any columns of which can be read."""
+
+    def __init__(self, source: Source, rows: int) -> None:
+        self.title, self.names, self.notes = source.file, source.names, source.notes
+        self.from_text, self.decimal = source.from_text, source.decimal
+        self._source, self._rows = source, rows
+        self.check_names()
+
+    def read(self, kinds: Kinds) -> pa.Table:
+        """The named columns."""
+        return begin(self._source, kinds, self._rows)
 
 
 def identity_of(place: Place, groups: tuple[int, ...] | None) -> str:
@@ -242,6 +302,32 @@ def is_dask(source: Any) -> bool:
     from narwhals.dependencies import is_dask_dataframe  # slow to load
 
     return is_dask_dataframe(source)
+
+
+def dask_pieces(frame: Any) -> Iterator[StreamPiece]:
+    """The partitions of a data frame of Dask, each computed when it is read."""
+    names = tuple(map(str, frame.columns))
+    for number in range(frame.npartitions):
+        title = f"partition {number} of the table"
+        query = partial(_computed, frame.partitions[number], title)
+        yield StreamPiece(title=title, names=names, query=query)
+
+
+def _computed(frame: Any, title: str, names: list[str], rows: int) -> Iterator[pa.Table]:
+    check_names(list(map(str, frame.columns)), names, title)
+    computed = frame[[name for name in frame.columns if str(name) in names]].compute()
+    if len(computed):
+        yield FrameTable(computed, title).read(dict.fromkeys(names, "key"))
+
+
+def fragment_rows(
+    fragment: Any, schema: pa.Schema, names: list[str], rows: int
+) -> Iterator[pa.Table]:
+    """The rows of a fragment of a dataset of pyarrow, with what its partitions say of them."""
+    for batch in fragment.to_batches(
+        schema=schema, columns=names, batch_size=rows, use_threads=False
+    ):
+        yield pa.Table.from_batches([batch])
 
 
 def is_lazy(source: Any) -> bool:
@@ -291,7 +377,7 @@ def stream_of(source: Any) -> StreamPiece:
 def _stream_of_polars(frame: Any) -> StreamPiece:
     """A lazy frame by Polars' streaming engine; before Polars 1.34, all rows at once."""
 
-    def read(names: list[str], rows: int) -> Iterator[pa.Table]:
+    def query(names: list[str], rows: int) -> Iterator[pa.Table]:
         chosen = frame.select(names)
         if hasattr(chosen, "collect_batches"):
             yield from map(pa.table, chosen.collect_batches(chunk_size=rows, lazy=True))
@@ -300,25 +386,25 @@ def _stream_of_polars(frame: Any) -> StreamPiece:
 
     return StreamPiece(
         title=_TITLE,
-        columns=tuple(frame.collect_schema().names()),
-        first=lambda rows: pa.table(frame.head(rows).collect()),
-        read=read,
+        names=tuple(frame.collect_schema().names()),
+        head=lambda rows: pa.table(frame.head(rows).collect()),
+        query=query,
     )
 
 
 def _stream_of_duckdb(relation: Any) -> StreamPiece:
     """A relation of DuckDB: a query that runs when its rows are asked for."""
 
-    def read(names: list[str], rows: int) -> Iterator[pa.Table]:
+    def query(names: list[str], rows: int) -> Iterator[pa.Table]:
         projected = relation.project(", ".join('"' + n.replace('"', '""') + '"' for n in names))
         reader = getattr(projected, "to_arrow_reader", None) or projected.fetch_arrow_reader
         yield from (pa.Table.from_batches([batch]) for batch in reader(rows))
 
     return StreamPiece(
         title=_TITLE,
-        columns=tuple(relation.columns),
-        first=lambda rows: pa.table(relation.limit(rows)),
-        read=read,
+        names=tuple(relation.columns),
+        head=lambda rows: pa.table(relation.limit(rows)),
+        query=query,
     )
 
 
@@ -326,9 +412,9 @@ def _stream_of_ray(dataset: Any) -> StreamPiece:
     """A Ray dataset, run by its cluster."""
     return StreamPiece(
         title=_TITLE,
-        columns=tuple(dataset.schema().names),
-        first=lambda rows: dataset.take_batch(rows, batch_format="pyarrow"),
-        read=lambda names, rows: dataset.select_columns(names).iter_batches(
+        names=tuple(dataset.schema().names),
+        head=lambda rows: dataset.take_batch(rows, batch_format="pyarrow"),
+        query=lambda names, rows: dataset.select_columns(names).iter_batches(
             batch_size=rows, batch_format="pyarrow"
         ),
     )
@@ -341,7 +427,7 @@ def _one_shot(tables: Iterable[pa.Table]) -> StreamPiece:
     if not ahead:
         raise InputError(f"{_TITLE}: the table has no rows")
 
-    def first(rows: int) -> pa.Table:
+    def head(rows: int) -> pa.Table:
         while sum(table.num_rows for table in ahead) < rows:
             more = next(coming, None)
             if more is None:
@@ -350,7 +436,7 @@ def _one_shot(tables: Iterable[pa.Table]) -> StreamPiece:
         alike = [table for table in ahead if table.schema.equals(ahead[0].schema)]
         return pa.concat_tables(alike).slice(0, rows)
 
-    def read(names: list[str], rows: int) -> Iterator[pa.Table]:
+    def query(names: list[str], rows: int) -> Iterator[pa.Table]:
         waiting = ahead.copy()
         ahead.clear()
         if not waiting:
@@ -363,7 +449,7 @@ def _one_shot(tables: Iterable[pa.Table]) -> StreamPiece:
         yield from coming
 
     names = tuple(ahead[0].column_names)
-    return StreamPiece(title=_TITLE, columns=names, first=first, read=read)
+    return StreamPiece(title=_TITLE, names=names, query=query, head=head)
 
 
 def _converted(items: Iterable[Any]) -> Iterator[pa.Table]:

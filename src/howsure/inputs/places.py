@@ -120,6 +120,10 @@ class Listing:
     skipped: tuple[tuple[str, str], ...] = ()  # what lies beside them and is not read, and why
 
 
+NO_FILES: Final = Listing("", ())
+"""Of a table that is in no files."""
+
+
 def places(source: str) -> Listing:
     """The files of the table at a path, an address or a pattern, each of them once.
 

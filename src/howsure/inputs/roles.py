@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
+
+from howsure.core.errors import language
+from howsure.core.text import quoted
 
 if TYPE_CHECKING:
     from howsure.inputs.encoders.encode import Encoder
@@ -85,6 +90,7 @@ ROLES: Final = (
         "Column of the observed outcome y.",
         names="y y_true ytrue y_test y_obs actual actuals target label observed observation obs "
         "truth ground_truth true_value outcome true_label true_class oracle_value",
+        later="correct is_correct was_correct answer_correct exact_match",
         usual=True,
     ),
     Role(
@@ -202,12 +208,21 @@ ROLES: Final = (
         "softmax",
         "prediction",
         "number",
-        "Columns of class probabilities, such as 'p_*'; y contains the class.",
+        "Columns of class probabilities, such as 'p_*', or that of the positive class alone; y "
+        "contains the class.",
         many=True,
         metavar="PATTERN",
         told="probability of",
-        examples="p_cat p_dog prob_cat proba_0 softmax_0",
+        examples="p prob p_yes p_cat p_dog prob_cat proba_0 softmax_0 logit logit_cat",
         usual=True,
+    ),
+    Role(
+        "stated_confidence",
+        "prediction",
+        "number",
+        "Column of stated confidences, 0 to 1 or 0 to 100; y says whether the answer was right.",
+        told="probability that the answer is right",
+        examples="confidence conf stated_confidence model_confidence verbalized_confidence",
     ),
     Role(
         "label_set",
@@ -401,6 +416,77 @@ NAMES_OUTSIDE: Final = frozenset({"encode", "image"})
 """Roles that name code or files: read of no kept file, nor of an agent's call."""
 BY_NAME: Final[Mapping[str, Role]] = MappingProxyType({role.name: role for role in ROLES})
 
+_FIELDS: Final = frozenset({"missing", "common_rows"})
+"""What an agent's call has as fields of their own, beside those of columns."""
+
+
+def name_roles(**roles: Any) -> str:
+    """Roles of columns, as they are named where howsure was asked.
+
+    An ellipsis stands for what the reader fills in.
+
+    >>> name_roles(y=...)
+    'howsure.Table(…, y=COLUMN)'
+    >>> from howsure.core.errors import asked_in
+    >>> with asked_in("command"):
+    ...     name_roles(lower="lo", rows=..., common_rows=True, quantiles={0.05: ...})
+    '--lower lo --row-id COLUMN --common-rows --quantile 0.05=COLUMN'
+    >>> with asked_in("fields"):
+    ...     name_roles(missing="drop", y=...)
+    'missing="drop" and columns.y=COLUMN'
+    """
+    if language() == "python":
+        words = ", ".join(f"{name}={_in_python(value)}" for name, value in roles.items())
+        return f"howsure.Table(…, {words})"
+    fields = _FIELDS | BY_NAME.keys() - NAMES_OUTSIDE
+    if language() == "fields" and fields.issuperset(roles):
+        return " and ".join(
+            f"{name if name in _FIELDS else f'columns.{name}'}={_in_json(value)}"
+            for name, value in roles.items()
+        )
+    return " ".join(flag for name, value in roles.items() for flag in _flags(name, value))
+
+
+def _in_python(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key}: {_in_python(name)}' for key, name in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_in_python, value))}]"
+    return quoted(value) if isinstance(value, str) else _plain(value)
+
+
+def _in_json(value: Any) -> str:
+    if isinstance(value, Mapping):
+        value = [_pair(*item) for item in value.items()]
+    return _TO_FILL_IN if value is ... else json.dumps(value, ensure_ascii=False)
+
+
+def _plain(value: Any) -> str:
+    """A value as it is written in Python and on the command line; a name without quotes."""
+    if isinstance(value, float):
+        return f"{value:.10g}".replace("e+", "e")
+    return _TO_FILL_IN if value is ... else str(value)
+
+
+def _pair(key: Any, name: Any) -> str:
+    """A level with its column, as one text."""
+    return f"{key}={_plain(name)}"
+
+
+def _flags(name: str, value: Any) -> Iterator[str]:
+    option = BY_NAME[name].option if name in BY_NAME else f"--{name.replace('_', '-')}"
+    if value is True:
+        yield option
+    elif isinstance(value, Mapping):
+        yield from (f"{option} {shlex.quote(_pair(*item))}" for item in value.items())
+    elif isinstance(value, list | tuple):
+        yield from (flag for item in value for flag in _flags(name, item))
+    else:
+        yield f"{option} {shlex.quote(_plain(value))}"
+
+
+_TO_FILL_IN: Final = "COLUMN"
+
 
 class Columns(TypedDict, total=False):
     """What a caller may say of columns; None leaves a role to the names, "" leaves it empty."""
@@ -418,6 +504,7 @@ class Columns(TypedDict, total=False):
     samples: Names
     law: str | None
     softmax: Names
+    stated_confidence: str | None
     label_set: str | None
     uncertainty: str | None
     groups: Names

@@ -1,4 +1,4 @@
-"""What every table can be asked, wherever it comes from: its column names, then some columns."""
+"""What every table can be asked, wherever it comes from: its column names, then its rows."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 from howsure.core.arrays import IntArray
 from howsure.core.errors import HowsureError, InputError
 from howsure.core.registry import nearest
+from howsure.core.text import quoted
 from howsure.inputs.roles import Kinds
 
 COMPRESSION: Final = {".gz": "gzip", ".zst": "zstd"}
@@ -27,7 +28,7 @@ _ROW: Final = re.compile(r"\brow (\d+)(, counting from 0)?(?=[\s,;:)]|$)")
 
 
 class Source(ABC):
-    """A table whose columns are read when they are asked for.
+    """A table, or some rows of one, whose columns are read when they are asked for.
 
     Attributes
     ----------
@@ -43,6 +44,12 @@ class Source(ABC):
         The decimal mark of numbers in text.
     folder : Path, optional
         The folder of its file; None where there is no file.
+    rows : int, optional
+        How many rows it has, where that is known without reading them.
+    first_row : int
+        The number of its first row in its file.
+    identity : str
+        What changes when its rows do; empty where nothing tells.
     """
 
     title: str
@@ -51,6 +58,14 @@ class Source(ABC):
     from_text: bool = False
     decimal: str = "."
     folder: Path | None = None
+    rows: int | None = None
+    first_row: int = 0
+    identity: str = ""
+
+    @property
+    def file(self) -> str:
+        """What messages call the table that its rows are counted in."""
+        return self.title
 
     @property
     def lined(self) -> bool:
@@ -66,7 +81,7 @@ class Source(ABC):
     def read(self, kinds: Kinds) -> pa.Table:
         """The columns that are asked for, each with what it shall be read as."""
 
-    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
+    def batches(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
         """The rows of `read`, about so many at a time where they come so."""
         yield self.read(kinds)
 
@@ -180,11 +195,6 @@ def refusing(title: str) -> Iterator[None]:
         MemoryError,
     ) as error:
         raise InputError(f"{title} cannot be read: {_reason(error)}") from error
-
-
-def quoted(name: str) -> str:
-    """A column's name or a cell for a message: escaped, and cut where it is long."""
-    return repr(name if len(name) <= 40 else name[:37] + "...")
 
 
 def listed(names: Iterable[str], most: int = 20) -> str:

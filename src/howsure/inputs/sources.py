@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from functools import partial
 from itertools import accumulate
 from os import PathLike, fspath
 from pathlib import Path
@@ -18,34 +18,24 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from howsure.core.classes import frozen
-from howsure.core.errors import InputError, within
-from howsure.inputs.batches import regrouped, with_numbers
+from howsure.core.errors import InputError
 from howsure.inputs.dialects import adapted
-from howsure.inputs.files import READ_ENDINGS, TEXT_ENDINGS, arrow_reader, is_list, some_rows
+from howsure.inputs.files import READ_ENDINGS, TEXT_ENDINGS, arrow_reader
 from howsure.inputs.frames import FrameTable, MappingTable, is_frame, is_inference, posterior_table
 from howsure.inputs.parts import (
     FilePiece,
-    FragmentPiece,
-    FramePiece,
     Piece,
+    PiecedTable,
+    StreamPiece,
+    dask_pieces,
+    fragment_rows,
     identity_of,
     is_dask,
     is_lazy,
     stream_of,
 )
-from howsure.inputs.places import (
-    Listing,
-    Place,
-    is_address,
-    is_folder,
-    is_pattern,
-    listed_skipped,
-    places,
-)
-from howsure.inputs.roles import Kinds
+from howsure.inputs.places import Place, is_address, is_folder, is_pattern, places
 from howsure.inputs.source import COMPRESSION, Source, name_parts, refusing
-from howsure.inputs.values import is_text, together, written_out
 
 if TYPE_CHECKING:
     from pyarrow.dataset import Dataset
@@ -54,8 +44,6 @@ if TYPE_CHECKING:
 # docs/speed.md).
 HUGE_ROWS: Final = 2_000_000
 """Rows past which a table is read in parts, where nothing else is said."""
-# A million cells of 8 bytes are 8 MB with eight columns.
-BATCH_ROWS: Final = 131_072
 # The size of a row group of Arrow's writer; pieces are as large, so that each group is read once.
 PIECE_ROWS: Final = 1_048_576
 # Bytes whose lines tell how many there are: hundreds of rows, which know the mean length to a few
@@ -78,18 +66,6 @@ class Extent(NamedTuple):
     # whether it can be read in parts alone: a folder, a pattern, an address, or what yields its
     # rows some at a time
     parts: bool
-
-
-@frozen
-class TablePieces:
-    """A table cut into pieces, before any role is decided."""
-
-    title: str
-    model: str
-    pieces: tuple[Piece, ...]
-    again: bool = True
-    footers: tuple[pq.FileMetaData, ...] = ()
-    listing: Listing | None = None
 
 
 def extent(source: Any) -> Extent:
@@ -124,7 +100,7 @@ def is_huge(source: Any, past: int) -> bool:
     return size.parts or (size.rows or 0) > past
 
 
-def planned(source: Any, encoding: str | None, decimal: str, piece_rows: int) -> TablePieces:
+def planned(source: Any, encoding: str | None, decimal: str, piece_rows: int) -> PiecedTable:
     """The pieces of whatever is given."""
     if isinstance(source, list | tuple) and len(source) == 1:
         (source,) = source
@@ -139,25 +115,16 @@ def planned(source: Any, encoding: str | None, decimal: str, piece_rows: int) ->
     if _is_dataset(source):
         pieces = _fragments(source)
         if pieces:
-            return TablePieces("the dataset", "", pieces)
+            return PiecedTable("the dataset", pieces)
         source = source.scanner().to_reader()
     if is_dask(source):
-        count = source.npartitions
-        columns = tuple(map(str, source.columns))
-        frames = (
-            FramePiece(
-                title=f"partition {number} of the table",
-                columns=columns,
-                frame=source.partitions[number],
-            )
-            for number in range(count)
-        )
-        return TablePieces(f"the table ({count:,} partitions)", "", tuple(frames))
+        title = f"the table ({source.npartitions:,} partitions)"
+        return PiecedTable(title, tuple(dask_pieces(source)))
     stream = stream_of(source)
-    return TablePieces(stream.title, "", (stream,), again=False)
+    return PiecedTable(stream.title, (stream,), again=False)
 
 
-def _planned_files(path: str, encoding: str | None, decimal: str, piece_rows: int) -> TablePieces:
+def _planned_files(path: str, encoding: str | None, decimal: str, piece_rows: int) -> PiecedTable:
     listing = places(path)
     files = listing.places
     footers = tuple(_footers(files)) if files[0].form == "parquet" else ()
@@ -166,7 +133,7 @@ def _planned_files(path: str, encoding: str | None, decimal: str, piece_rows: in
         what = "the table has" if len(files) == 1 else "the files have"
         raise InputError(f"{listing.title}: {what} columns but no rows")
     shared = not files[0].path.startswith("memory://")  # which no other process sees
-    return TablePieces(listing.title, _model_of(path), pieces, shared, footers, listing)
+    return PiecedTable(listing.title, pieces, _model_of(path), shared, footers, listing)
 
 
 def file_pieces(
@@ -284,11 +251,10 @@ def _fragments(dataset: Dataset) -> tuple[Piece, ...]:
         place = Place(fragment.path, info.size or 0, str(info.mtime_ns))
         rows = fragment.count_rows() if isinstance(fragment, ds.ParquetFileFragment) else None
         if rows != 0:
-            piece = FragmentPiece(
+            piece = StreamPiece(
                 title=fragment.path,
-                columns=tuple(dataset.schema.names),
-                fragment=fragment,
-                schema=dataset.schema,
+                names=tuple(dataset.schema.names),
+                query=partial(fragment_rows, fragment, dataset.schema),
                 rows=rows,
                 identity=identity_of(place, None),
             )
@@ -343,7 +309,8 @@ def _opened(source: Any, encoding: str | None, decimal: str) -> Iterator[Source]
         elif isinstance(item, str | PathLike):
             yield from _files(fspath(item), encoding, decimal)
         elif not is_frame(item) and is_lazy(item):  # a frame gives the needed columns alone
-            table = PiecedTable(planned(item, encoding, decimal, PIECE_ROWS))
+            table = planned(item, encoding, decimal, PIECE_ROWS)
+            table.check_names()
             yield FrameTable(table.read_all(), title)  # its rows may come once
         else:
             yield FrameTable(item, title)
@@ -352,7 +319,7 @@ def _opened(source: Any, encoding: str | None, decimal: str) -> Iterator[Source]
 def _files(path: str, encoding: str | None, decimal: str) -> Iterator[Source]:
     """One file as it is; or those that a folder, a pattern or an address stands for, as one."""
     if _is_in_parts(path):
-        yield PiecedTable(planned(path, encoding, decimal, PIECE_ROWS))
+        yield planned(path, encoding, decimal, PIECE_ROWS)
         return
     (place,) = places(path).places
     yield FilePiece(title=path, place=place, encoding=encoding, decimal=decimal).opened()
@@ -364,81 +331,3 @@ def open_table(
 ) -> Source:
     """Open a table by its path, and read its column names."""
     return next(_files(fspath(path), encoding, decimal))
-
-
-class PiecedTable(Source):
-    """A table in pieces, read whole: their rows one after the other."""
-
-    def __init__(self, pieces: TablePieces) -> None:
-        first = pieces.pieces[0]
-        self.title = pieces.title
-        self.names = first.names()
-        self.from_text = first.from_text
-        self.decimal = first.decimal
-        self.notes = first.notes()
-        skipped = () if pieces.listing is None else pieces.listing.skipped
-        if skipped:
-            self.notes = (*self.notes, f"not read: {listed_skipped(skipped)}")
-        folders = {os.path.dirname(piece.file) for piece in pieces.pieces}
-        if isinstance(first, FilePiece) and not first.place.remote and len(folders) == 1:
-            self.folder = Path(folders.pop())
-        self._pieces = pieces
-        self._rows: list[int] = []  # of each piece, as it was read
-        self.check_names()
-
-    @property
-    def stem(self) -> str:
-        """The name of its folder."""
-        return self._pieces.model
-
-    def read(self, kinds: Kinds) -> pa.Table:
-        """The named columns of all pieces."""
-        tables = list(self.tables(kinds, BATCH_ROWS))
-        return some_rows(_joined(tables, self.title, from_text=self.from_text), self.title)
-
-    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
-        """The rows of all pieces in their order."""
-        self._rows = []
-        for piece in self._pieces.pieces:
-            count = 0
-            with closing(piece.tables(kinds, rows)) as tables:
-                for table in tables:
-                    count += table.num_rows
-                    yield with_numbers(table, kinds, self.decimal) if self.from_text else table
-            self._rows.append(count)
-
-    def line(self, row: int) -> int | str:
-        """The line of a row in its own file, and that file."""
-        start = 0
-        for piece, count in zip(self._pieces.pieces, self._rows, strict=False):
-            if row < start + count and isinstance(piece, FilePiece):
-                return f"{piece.opened().line(row - start)} of {os.path.basename(piece.file)}"
-            start += count
-        return row + 2
-
-
-def _joined(tables: Sequence[pa.Table], title: str, *, from_text: bool) -> pa.Table:
-    """Tables under one another; of files of text, what is no number in one is text in all."""
-    if not tables:
-        return pa.table({})
-    if any(not table.schema.equals(tables[0].schema) for table in tables):
-        tables = [written_out(table) for table in tables]
-    if from_text:
-        texts = {field.name for table in tables for field in table.schema if is_text(field.type)}
-        tables = [_as_text(table, texts) for table in tables]
-    with within(title):
-        return together(tables)
-
-
-def _as_text(table: pa.Table, names: Collection[str]) -> pa.Table:
-    for place, name in enumerate(table.column_names):
-        column = table.column(place)
-        if name in names and not (is_text(column.type) or is_list(column.type)):
-            table = table.set_column(place, name, column.cast(pa.string()))
-    return table
-
-
-def begin(piece: Piece, kinds: Kinds, rows: int) -> pa.Table | None:
-    """The first rows of a piece; None where it holds none."""
-    with closing(piece.tables(kinds, rows)) as tables:
-        return next(regrouped(tables, rows), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from inspect import Parameter, signature
 from typing import Any, Final, Unpack
@@ -16,8 +16,9 @@ from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, within
 from howsure.core.progress import Listener, subscribe
+from howsure.core.text import quoted
 from howsure.inputs import values
-from howsure.inputs.batches import ReadPlan, forms_of, several_models
+from howsure.inputs.batches import BATCH_ROWS, ReadPlan, forms_of, several_models
 from howsure.inputs.cells import (
     Crossing,
     ParsedColumns,
@@ -29,8 +30,8 @@ from howsure.inputs.cells import (
     without_y,
 )
 from howsure.inputs.classes import MisfitError, without_classes
-from howsure.inputs.columns import assign_models, assign_roles, censoring, stated_spreads
-from howsure.inputs.long import check_unstacked, is_long, widened, without_long
+from howsure.inputs.columns import assign_models, assign_roles
+from howsure.inputs.long import check_unstacked, is_long, refuse_long, widened, without_long
 from howsure.inputs.matching import (
     Missing,
     align,
@@ -48,15 +49,17 @@ from howsure.inputs.names import (
     MIN_SERIES,
     ColumnUse,
     Roles,
+    censoring,
     encoder_name,
     explain_models,
     normal_form,
+    stated_spreads,
 )
-from howsure.inputs.parts import Piece, StreamPiece
-from howsure.inputs.places import Listing, Manifest, ReadFile
-from howsure.inputs.roles import BY_NAME, LONG, ROLES, Columns, Kinds
-from howsure.inputs.source import Source, in_lines, listed, quoted
-from howsure.inputs.sources import BATCH_ROWS, PIECE_ROWS, TablePieces, begin, planned, sources
+from howsure.inputs.parts import FirstRows, Piece, PiecedTable, begin, count_rows
+from howsure.inputs.places import NO_FILES, Listing, Manifest, ReadFile
+from howsure.inputs.roles import BY_NAME, LONG, ROLES, Columns, name_roles
+from howsure.inputs.source import Source, in_lines, listed
+from howsure.inputs.sources import PIECE_ROWS, planned, sources
 from howsure.predictions import EvalSet
 
 SAMPLE = "Sample"
@@ -267,11 +270,7 @@ def _loaded(
     roles = tables[0].roles
     with subscribe(progress):
         texts, vectors, images = read_embedding(parts[0])
-    evalsets = build(parts, crossing=crossing, embedding=vectors)
-    evalsets = tuple(
-        replace(evalset, without_y=bare_set)
-        for evalset, bare_set in zip(evalsets, bare_sets, strict=True)
-    )
+    evalsets = build(parts, crossing=crossing, embedding=vectors, bare_sets=bare_sets)
     notes = list(dict.fromkeys(note for cells in tables for note in cells.notes))
     notes += told_of_marks(read)
     if columns.get("weights_kind") and not roles["weights"]:
@@ -360,7 +359,7 @@ def _with_roles(tables: Iterator[Source], said: Columns) -> Iterator[tuple[Sourc
 def _read(tables: Iterator[Source], said: Columns, *, many: bool) -> Iterator[ParsedColumns]:
     """The cells of each table, all of them finite and none of a model that no column names."""
     for table, roles, columns in _with_roles(tables, said):
-        cells = read_decided(table, roles, columns)
+        cells, _ = read_decided(table, roles, columns)
         cells.check_finite()
         if not cells.roles.long:
             check_one_model(table, cells, columns)
@@ -376,46 +375,54 @@ def check_one_model(table: Source, cells: ParsedColumns, said: Columns) -> None:
         check_unstacked(table, cells)
 
 
-def read_decided(table: Source, roles: Roles, said: Columns) -> ParsedColumns:
-    """The cells, whose content must be what names alone take for classes or a long table.
+def read_decided(
+    table: Source,
+    roles: Roles,
+    flags: Any,
+    needed: Callable[[Roles], Roles] = lambda roles: roles,
+    *,
+    outcome: bool = True,
+) -> tuple[ParsedColumns, Roles]:
+    """The cells of the roles that are needed, and all roles, as content settles them.
 
-    What is none is read as if its names did not say so.
+    It must be what names alone take for classes or a long table; what is none is read as if its
+    names did not say so.
     """
+
+    def again(names: Sequence[str], why: str) -> tuple[ParsedColumns, Roles]:
+        decided = assign_roles(table.names, flags, outcome=outcome)
+        notes = dict.fromkeys(names, why) | dict(decided.notes)
+        return read_cells(table, needed(replace(decided, notes=notes))), decided
+
     try:
-        cells = read_cells(table, roles)
+        cells = read_cells(table, needed(roles))
     except MisfitError as error:
-        plain: Any = without_classes(said)
+        flags = without_classes(flags)
+        names = (*roles["softmax"], *roles["label_set"])
         try:
-            other = assign_roles(table.names, plain)
-            cells = read_cells(table, other)
+            cells, roles = again(names, f"not read as class probabilities: {error}")
         except InputError:
             raise InputError(str(error)) from None
-        taken = (*roles["softmax"], *roles["label_set"])
-        notes = dict.fromkeys(taken, f"not read as class probabilities: {error}") | dict(
-            other.notes
-        )
-        cells = replace(cells, roles=replace(cells.roles, notes=notes))
     if roles.long and not is_long(cells):
-        plain = without_long(said)
-        other = assign_roles(table.names, plain)
-        taken = tuple(name for role in LONG for name in roles[role])
-        notes = dict.fromkeys(taken, "its cells are not levels or draws of a long table")
-        cells = read_cells(table, replace(other, notes=notes | dict(other.notes)))
-    return cells
+        flags = without_long(flags)
+        names = tuple(name for role in LONG for name in roles[role])
+        return again(names, "its cells are not levels or draws of a long table")
+    return cells, roles
 
 
 def _by_case(cells: ParsedColumns, missing: Missing, *, several: bool) -> list[ParsedColumns]:
     """A long table as one with one row per case, for each model."""
-    parts = split_models(cells)
-    if cells.roles["model"] and several:
-        parts = [
-            replace(cells_of_model, model=f"{cells.model}/{cells_of_model.model}")
-            for cells_of_model in parts
-        ]
     order = cells.roles.only(lambda role: role.name != "model")
-    return widened(
-        cells, [replace(cells_of_model, roles=order) for cells_of_model in parts], missing
-    )
+    parts = [replace(part, roles=order) for part in _models(cells, several=several)]
+    return widened(cells, parts, missing)
+
+
+def _models(cells: ParsedColumns, *, several: bool) -> list[ParsedColumns]:
+    """The models of a table, called after it too where there are several tables."""
+    models = split_models(cells)
+    if several and cells.roles["model"]:
+        models = [replace(part, model=f"{cells.model}/{part.model}") for part in models]
+    return models
 
 
 def _named_parts(
@@ -429,13 +436,7 @@ def _named_parts(
     several = len(tables) > 1
     for number, cells in enumerate(tables, 1):
         stem = cells.model or (f"model {number}" if several else "model")
-        models = split_models(replace(cells, model=stem))
-        if several and cells.roles["model"]:
-            models = [
-                replace(cells_of_model, model=f"{stem}/{cells_of_model.model}")
-                for cells_of_model in models
-            ]
-        parts += models
+        parts += _models(replace(cells, model=stem), several=several)
     names = [cells_of_model.model for cells_of_model in parts]
     if len(set(names)) < len(names):
         raise InputError(
@@ -470,12 +471,12 @@ class Scan:
     # the least and the greatest time, in the unit that evaluation sets hold it in, where the
     # statistics of Parquet files show
     time_range: tuple[float, float] | None = None
-    listing: Listing | None = None  # the files that the pieces are of, where they were listed
+    listing: Listing = NO_FILES  # the files that the pieces are of, where they were listed
 
     def manifest(self, read: Iterable[ReadFile]) -> Manifest:
         """What was read, in the order of the files: files without rows and what was skipped too."""
         manifest = Manifest(files=tuple(read)).joined()
-        if self.listing is None:
+        if not self.listing.places:
             return manifest
         file_read = {file.found: file for file in manifest.files}
         for place in self.listing.places:
@@ -523,7 +524,7 @@ def cut(
     --------
     >>> rows = {"y": [1.0, 2.0], "lower_90": [0.0, 1.0], "upper_90": [2.0, 3.0]}
     >>> held = cut(iter([pa.table(rows)]))
-    >>> [batch.rows for piece in held.pieces for batch in piece.batches(held.reading)]
+    >>> [batch.rows for piece in held.pieces for batch in held.reading.batches(piece)]
     [2]
     """
     check_choices(missing, crossing)
@@ -545,7 +546,7 @@ def cut(
     reading = ReadPlan(
         roles=frozen[0],
         models=frozen,
-        names=(named,) if named else tuple(m.model or plan.model or "model" for m in frozen),
+        names=(named,) if named else tuple(m.model or plan.stem or "model" for m in frozen),
         forms=forms_of(parts),
         classes=parts[0].labels,
         named=named,
@@ -556,12 +557,11 @@ def cut(
         batch_rows=batch_rows,
         zoned=zoned,
     )
-    counts = [piece.rows for piece in plan.pieces]
     return Scan(
         title=plan.title,
         pieces=plan.pieces,
         again=plan.again,
-        rows=None if None in counts else sum(count or 0 for count in counts),
+        rows=count_rows(plan.pieces),
         reading=reading,
         explanation=explain_models(head.names, roles, plan.title),
         notes=notes,
@@ -570,41 +570,16 @@ def cut(
     )
 
 
-class _Head(Source):
-    """The first rows of a table, any columns of which can be read."""
-
-    def __init__(self, piece: Piece, names: tuple[str, ...], first: pa.Table | int) -> None:
-        self.title = piece.file
-        self.names = names
-        self.from_text = piece.from_text
-        self.decimal = piece.decimal
-        self.notes = piece.notes()
-        self._piece = piece
-        self._first = first
-        self.check_names()
-
-    def read(self, kinds: Kinds) -> pa.Table:
-        """The named columns."""
-        if isinstance(self._first, int):
-            return begin(self._piece, kinds, self._first)
-        return self._first.select(list(kinds))
-
-
-def _head(plan: TablePieces, rows: int) -> _Head:
+def _head(table: PiecedTable, rows: int) -> FirstRows:
     """The first rows of the first piece that holds any."""
-    for piece in plan.pieces:
-        names = piece.names()
-        if isinstance(piece, StreamPiece):
-            table = piece.head(rows)
-            if table.num_rows:
-                return _Head(piece, names, table)
-        elif names and begin(piece, {names[0]: "key"}, rows) is not None:
-            return _Head(piece, names, rows)
-    what = "the table has" if len(plan.pieces) == 1 else "the parts have"
-    raise InputError(f"{plan.title}: {what} columns but no rows")
+    for piece in table.pieces:
+        if piece.names and begin(piece, {piece.names[0]: "key"}, rows) is not None:
+            return FirstRows(piece, rows)
+    what = "the table has" if len(table.pieces) == 1 else "the parts have"
+    raise InputError(f"{table.title}: {what} columns but no rows")
 
 
-def _read_head(head: _Head, said: Columns) -> tuple[list[ParsedColumns], tuple[str, ...]]:
+def _read_head(head: FirstRows, said: Columns) -> tuple[list[ParsedColumns], tuple[str, ...]]:
     """The first rows of each model, with the roles that names and content give the columns."""
     with within(head.title):
         models = assign_models(head.names, said)
@@ -613,17 +588,10 @@ def _read_head(head: _Head, said: Columns) -> tuple[list[ParsedColumns], tuple[s
         if roles.encoder is not None:
             raise InputError(
                 f"{head.title}: columns cannot be encoded in a table read in parts: encode it "
-                "first, and pass the columns of the embedding (embedding=, --embedding)"
+                f"first, and pass the columns of the embedding with {name_roles(embedding=...)}"
             )
-        cells = read_decided(head, roles, said)
-        if cells.roles.long:
-            role = next(role for role in LONG if roles[role])
-            raise InputError(
-                f"{head.title}: a table read in parts must have one row per case, but "
-                f"{quoted(roles[role][0])} makes this a long table, with one row per level or "
-                f"draw: convert it to wide form first, or pass {role}='' ({BY_NAME[role].option} "
-                '"") if it is not one'
-            )
+        cells, _ = read_decided(head, roles, said)
+        refuse_long(cells, "a table read in parts must have one row per case")
         names = cells.one("model")
         if names is not None and len(names.labels) != 1:
             raise InputError(several_models(head.title, cells.roles, names.labels.tolist()))
@@ -644,7 +612,7 @@ def _with_series(cells: ParsedColumns, pieces: Sequence[Piece], rows: int) -> Pa
     Where series lie one after another, the first rows hold a few of all alone.
     """
     name = next((name for name in cells.roles.notes if normal_form(name) == KEYS[0]), None)
-    if name is None or name in cells.roles["cluster"] or isinstance(pieces[0], StreamPiece):
+    if name is None or name in cells.roles["cluster"]:
         return cells
     step = max(len(pieces) // _PIECES_LOOKED_AT, 1)
     series: set[Any] = set()

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from howsure.core.errors import InputError
-from howsure.inputs.roles import Kinds
+from howsure.inputs.roles import Kinds, name_roles
 from howsure.inputs.source import COMPRESSION, MISSING_WORDS, Source, name_parts, refusing
 
 # As Arrow's own: a megabyte stays in the cache while it is parsed.
@@ -103,7 +103,7 @@ class TextFile(Source):
             except pa.ArrowInvalid:
                 return self._read(kinds, pa.string(), LARGE_BLOCK)
 
-    def tables(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
+    def batches(self, kinds: Kinds, rows: int) -> Generator[pa.Table]:
         """The rows of `read` block by block, so that a file of any size takes little room.
 
         A column that may hold numbers or labels comes as text: its first block binds none later.
@@ -456,7 +456,7 @@ class Utf8Reader:
             line = self._lines + text[: text.index("\0")].count("\n") + 1
             raise InputError(
                 f"{self._title}: text must not contain NUL bytes, got one in line {line}; if the "
-                "file is UTF-16, pass encoding='utf-16-le'"
+                f"file is UTF-16, pass {name_roles(encoding='utf-16-le')}"
             )
         self._measure(clean)
         self._bytes += len(block)
@@ -490,7 +490,7 @@ class Utf8Reader:
             where = f" in line {line}, byte {offset + error.start} of the file"
         return InputError(
             f"{self._title}: the text is not valid {self.encoding}: invalid byte{what}{where}; "
-            "name the correct encoding with encoding= (--encoding), such as latin-1"
+            f"name the correct encoding, such as {name_roles(encoding='latin-1')}"
         )
 
 

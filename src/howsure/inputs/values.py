@@ -21,10 +21,11 @@ from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
+from howsure.core.text import quoted
 from howsure.inputs.classes import parse_sets
 from howsure.inputs.files import is_list
-from howsure.inputs.roles import Kind
-from howsure.inputs.source import MISSING_WORDS, Source, quoted
+from howsure.inputs.roles import Kind, name_roles
+from howsure.inputs.source import MISSING_WORDS, Source
 
 # Groups by fractions are nearly always numbers that were meant as an input. By hand.
 MAX_FLOAT_LABELS: Final = 100
@@ -405,10 +406,10 @@ def _remedy(cell: str, decimal: str) -> str:
     if _PAIR.fullmatch(cell):
         return (
             "; each cell contains both ends of an interval: write them as two columns (in R, "
-            "fabletools::unpack_hilo), and name these with lower= and upper= (--lower, --upper)"
+            f"fabletools::unpack_hilo), and name these with {name_roles(lower=..., upper=...)}"
         )
     if decimal == "." and _COMMA.fullmatch(cell):
-        return "; decimal=',' (--decimal ,) reads a decimal comma"
+        return f"; {name_roles(decimal=',')} reads a decimal comma"
     return ""
 
 

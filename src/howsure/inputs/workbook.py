@@ -17,8 +17,9 @@ import pyarrow as pa
 from howsure.core.errors import InputError
 from howsure.core.optional import require
 from howsure.core.sizes import most_inflated
+from howsure.core.text import quoted
 from howsure.inputs.frames import MappingTable
-from howsure.inputs.source import MISSING_WORDS, listed, quoted, split_sheet
+from howsure.inputs.source import MISSING_WORDS, listed, split_sheet
 
 # Whole numbers above are not all numbers of 64 bits.
 _MAX_WHOLE: Final = 2.0**53
@@ -213,16 +214,16 @@ def _column(cells: Sequence[Any], decimal: str) -> pa.Array:
     values = [None if cell == "" or cell in MISSING_WORDS else cell for cell in cells]
     filled = [cell for cell in values if cell is not None]
 
-    def hold(*types: type) -> bool:
+    def are_all(*types: type) -> bool:
         return all(isinstance(cell, types) for cell in filled)
 
-    if filled and hold(bool):
+    if filled and are_all(bool):
         return pa.array(values, type=pa.bool_())
-    if hold(int, float):
+    if are_all(int, float):
         are_whole = all(float(cell).is_integer() and abs(cell) < _MAX_WHOLE for cell in filled)
         number, kind = (int, pa.int64()) if are_whole and filled else (float, pa.float64())
         return pa.array([None if cell is None else number(cell) for cell in values], type=kind)
-    if hold(datetime.date):
+    if are_all(datetime.date):
         moments = [
             cell
             if cell is None or isinstance(cell, datetime.datetime)
@@ -230,7 +231,7 @@ def _column(cells: Sequence[Any], decimal: str) -> pa.Array:
             for cell in values
         ]
         return pa.array(moments, type=pa.timestamp("us"))
-    if hold(datetime.time):
+    if are_all(datetime.time):
         return pa.array(values, type=pa.time64("us"))
     texts = [None if cell is None else _text(cell, decimal) for cell in values]
     return pa.array(texts, type=pa.large_string())
