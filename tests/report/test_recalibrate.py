@@ -16,6 +16,7 @@ from howsure.inputs import load, write_table
 from howsure.predictions import Distribution, EvalSet, LabelSets
 from howsure.recalibration import FittedRecalibration, load_recalibration
 from howsure.recalibration import recalibrate as engine
+from howsure.recalibration.dispatch import fit_methods
 from howsure.report import recalibrate as served
 from howsure.verdict import advice as mends
 from howsure.verdict.advice import Advice, Trials
@@ -202,11 +203,11 @@ def test_groups_and_times_reach_the_method(monkeypatch: pytest.MonkeyPatch) -> N
     """What is said by `by` and `since` becomes groups of both tables, and a time."""
     seen: list[tuple[EvalSet, EvalSet, dict[str, Any]]] = []
 
-    def fitted(test: EvalSet, calibration: EvalSet, **options: Any) -> Any:
-        seen.append((test, calibration, options))
-        return engine(test, calibration, method="scale")
+    def fitted(like: EvalSet, calibration: EvalSet, method: str, **options: Any) -> Any:
+        seen.append((like, calibration, {"method": method, **options}))
+        return fit_methods(like, calibration, "scale")
 
-    monkeypatch.setattr(served, "fitted_and_applied", fitted)
+    monkeypatch.setattr(served, "fit_methods", fitted)
     new, held = table(40, 1, y=False), table(300, 0)
     found = howsure.recalibrate(new, held, by="region")
     test, calibration, options = seen.pop()
@@ -242,7 +243,7 @@ def test_groups_and_times_reach_the_method(monkeypatch: pytest.MonkeyPatch) -> N
         howsure.recalibrate(new, {**held, "time": days}, since="2034", method="best")
     howsure.recalibrate(new, {**held, "time": np.arange(300)}, since="30")
     assert seen.pop()[2]["since"] == "30"
-    monkeypatch.setattr(served, "fitted_and_applied", engine)
+    monkeypatch.setattr(served, "fit_methods", fit_methods)
     with pytest.raises(InputError, match="since must be"):
         howsure.recalibrate(new, {**held, "time": days}, since="soon")
     with pytest.raises(InputError, match="since needs a time column"):

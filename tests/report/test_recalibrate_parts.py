@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import re
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,9 @@ from howsure.core.text import CountedNote
 from howsure.inputs import load, open_table, write_table
 from howsure.inputs import write as writing
 from howsure.recalibration import load_recalibration, methods_of
-from howsure.report import recalibrate_parts as module
+from howsure.report import apply as module
+from howsure.report.apply import Account
 from howsure.report.recalibrate import HeldOut, fitted_on
-from howsure.report.recalibrate_parts import few_notes, summed
 from howsure.streaming import Large
 
 N = 83
@@ -248,6 +249,9 @@ def test_a_folder_becomes_one_file_or_a_folder(tmp_path: Path) -> None:
             given, held, output=tmp_path / "out.parquet", method="scale", batch_rows=17
         )
         same(parquet.read_table(tmp_path / "out.parquet"), whole)
+    one = [tmp_path / "new" / "a" / "part.parquet"]
+    howsure.recalibrate(one, held, output=tmp_path / "one.parquet", method="scale")
+    same(parquet.read_table(tmp_path / "one.parquet"), whole.slice(0, 30))
     done = howsure.recalibrate(tmp_path / "new", held, output=tmp_path / "out", method="scale")
     assert done.files == tuple(tmp_path / "out" / part / "part.parquet" for part in "ab")
     same(pa.concat_tables(parquet.read_table(path) for path in done.files), whole)
@@ -322,8 +326,14 @@ def test_draws_that_tell_equal_rows_apart_need_all_rows(tmp_path: Path) -> None:
     held, new = held_and_new("label_sets")
     write_table(new, tmp_path / "a.csv")
     write_table(new, tmp_path / "b.csv")
-    done = howsure.recalibrate(tmp_path / "a.csv", held, output=tmp_path / "o.csv", method="aps")
-    assert "All rows were read at once" in str(done)
+    many: dict[str, Any]
+    for many in ({}, {"batch_rows": 9}):
+        done = howsure.recalibrate(
+            tmp_path / "a.csv", held, output=tmp_path / "o.csv", method="aps", **many
+        )
+        assert ("All rows were read at once" in str(done)) == bool(many)
+        assert done.in_memory is not None
+        assert done.in_memory.read_all().equals(open_table(tmp_path / "o.csv").read_all())
     with pytest.raises(InputError, match="needs all new rows in one file, got 2 files"):
         howsure.recalibrate(tmp_path / "[ab].csv", held, output=tmp_path / "o.csv", method="aps")
 
@@ -392,7 +402,7 @@ def test_processes_serve_pieces_in_order_and_finished_ones_are_taken_over(
     same(parquet.read_table(out), whole.table)
     assert (done.n, done.served, set(done.notes)) == (N, N - 5, set(whole.notes))
     served: list[str] = []
-    serve = module._Serve.__call__
+    serve = module.Application.__call__
 
     def counting(self: Any, piece: Any) -> pa.Table:
         if len(served) == 3:
@@ -400,7 +410,7 @@ def test_processes_serve_pieces_in_order_and_finished_ones_are_taken_over(
         served.append(piece.title)
         return serve(self, piece)
 
-    monkeypatch.setattr(module._Serve, "__call__", counting)
+    monkeypatch.setattr(module.Application, "__call__", counting)
     with pytest.raises(KeyboardInterrupt):
         howsure.recalibrate(
             tmp_path / "new", held, output=tmp_path / "o.csv", **asked, large=howsure.Large(jobs=1)
@@ -411,6 +421,37 @@ def test_processes_serve_pieces_in_order_and_finished_ones_are_taken_over(
     howsure.recalibrate(tmp_path / "new", held, **given, **asked)
     assert len(served) == 2
     same(parquet.read_table(out), whole.table)
+
+
+def test_a_large_text_file_goes_on_where_it_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(module, "_MAX_BYTES_HELD", 0)
+    held, new = held_and_new("distributions")
+    write_table(new, tmp_path / "new.csv")
+    out = tmp_path / "out.parquet"
+    howsure.recalibrate(tmp_path / "new.csv", held, method="scale", output=out, batch_rows=10)
+    whole = parquet.read_table(out)
+    served: list[int] = []
+    serve = module.Application._batch
+
+    def counting(self: Any, batch: Any) -> Any:
+        if len(served) == 3:
+            raise KeyboardInterrupt
+        served.append(batch.n)
+        return serve(self, batch)
+
+    monkeypatch.setattr(module.Application, "_batch", counting)
+    given: dict[str, Any] = {"method": "scale", "output": out, "batch_rows": 10}
+    given["large"] = howsure.Large(jobs=1, resume=True)
+    out.unlink()
+    for batches in range(-(-N // 10), 0, -3):
+        served.clear()
+        with nullcontext() if batches <= 3 else pytest.raises(KeyboardInterrupt):
+            howsure.recalibrate(tmp_path / "new.csv", held, **given)
+        assert len(served) == 3
+    assert parquet.read_table(out).equals(whole)
 
 
 def test_label_sets_are_made_file_by_file(tmp_path: Path) -> None:
@@ -429,7 +470,13 @@ def test_counts_in_notes_add_up() -> None:
     one, more = (CountedNote.of(count, "row", " of groups: new.") for count in (1, 1002))
     quoted = "5 rows is what a user called a column."
     told = [one, "Plain.", quoted, more, "Plain.", quoted]
-    assert summed(told) == ["Plain.", quoted, "1,003 rows of groups: new."]
-    many = few_notes([f"note {place}" for place in range(30)])
-    assert len(many) == 21
-    assert re.search("10 more notes", many[-1])
+    batch = howsure.recalibrate({"mean": [0.0], "sd": [1.0]}, held_and_new("distributions")[0])
+    account = Account()
+    for notes in (told[:3], told[3:]):
+        rows = Account.of(replace(batch, notes=tuple(notes))).with_rows(batch.table)
+        assert account.take(rows).schema.metadata is None
+    assert account.all_notes(batch, ["Fit."])[-4:] == (
+        *("Fit.", "1,003 rows of groups: new.", "Plain.", quoted),
+    )
+    many = Account.of(replace(batch, notes=tuple(f"note {place}" for place in range(30))))
+    assert many.all_notes(batch, [])[-2:] == ("note 19", "10 more notes are not shown.")

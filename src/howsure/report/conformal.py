@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import Any, Final, overload
 
-from howsure.conformal.ranks import DELTA, RankRule
-from howsure.conformal.thresholds import TooFew
 from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
 from howsure.core.registry import unknown
-from howsure.inputs.sources import BATCH_ROWS
-from howsure.report.recalibrate import Recalibration, given_fit, served
-from howsure.report.table import split_roles
+from howsure.report.apply import RecalibratedFiles, Recalibration
+from howsure.report.recalibrate import given_fit, learn_and_apply
 from howsure.streaming.load import Large
-
-if TYPE_CHECKING:
-    from howsure.report.recalibrate_parts import RecalibratedFiles
 
 LABEL_METHODS: Final = ("lac", "aps", "raps", "saps", "o_lac", "o_saps")
 """Methods that make label sets."""
@@ -45,17 +39,12 @@ def conformal(
     *,
     method: str | None = None,
     coverage: float = DEFAULT_COVERAGE,
-    bins: int | None = None,
-    penalty: float | None = None,
-    rank: RankRule = "conformal",
-    delta: float = DELTA,
-    too_few: TooFew = "error",
     seed: int = 0,
     output: str | os.PathLike[str] | None = None,
     csv_safe: bool = False,
-    batch_rows: int = BATCH_ROWS,
+    batch_rows: int | None = None,
     large: Large | None = None,
-    **columns: Any,
+    **options: Any,
 ) -> Recalibration | RecalibratedFiles:
     """Build conformal sets or intervals from held-out data.
 
@@ -83,21 +72,18 @@ def conformal(
         - ``o_cpa``, ``o_pac``: ``cp_a`` and ``pac`` with a multiple for each bin by ease.
     coverage : float
         Nominal coverage.
-    bins : int, optional
-        Bins by ease; chosen if omitted.
-    penalty : float, optional
-        λ of ``raps``, ``saps`` and ``o_saps``; chosen if omitted.
-    rank, delta
-        As in `howsure.recalibrate`.
-    too_few : {"error", "infinite"}
-        With too few calibration rows: an error with the number needed, or infinite intervals and
-        sets of all classes.
     seed : int
         Fixes the draws of scores and the rows used for tuning. Both depend on the content of rows.
     output, csv_safe, batch_rows, large
         As in `howsure.recalibrate`: files are written in batches of rows.
-    **columns
-        Roles of both tables, as in `howsure.Table`.
+    **options
+        Roles of both tables, as in `howsure.Table`, and:
+
+        - bins : int. Bins by ease; chosen if omitted.
+        - penalty : float. λ of ``raps``, ``saps`` and ``o_saps``; chosen if omitted.
+        - rank, delta : as in `howsure.recalibration.recalibrate`.
+        - too_few : {"error", "infinite"}. With too few calibration rows: an error with the number
+          needed (the default), or infinite intervals and sets of all classes.
 
     Returns
     -------
@@ -122,32 +108,17 @@ def conformal(
     >>> found.predictions["set_90"].tolist()
     ['cat', '{}']
     """
-    share = check_fraction(coverage, "coverage")
-    is_fitted = given_fit(calibration) is not None
-    if not is_fitted and method not in CONFORMAL_METHODS:
-        if method is None:
-            raise InputError(f"method must be one of {', '.join(CONFORMAL_METHODS)}, got none")
-        raise InputError(unknown(method, CONFORMAL_METHODS, "method"))
-    new, calibration, reading, roles = split_roles(new, calibration, columns)
-    roles.pop("coverage", None)
-    if roles.get("label_set"):
-        roles["coverage"] = share
-    options: dict[str, Any] = {} if is_fitted else {"too_few": too_few, "coverage": share}
-    return served(
-        output,
+    if given_fit(calibration) is None and method not in CONFORMAL_METHODS:
+        raise InputError(unknown(method or "none", CONFORMAL_METHODS, "method"))
+    return learn_and_apply(
         new,
         calibration,
-        roles,
-        method=method,
-        seed=seed,
-        reading=reading,
-        large=large,
+        {"too_few": "error", **options, "coverage": check_fraction(coverage, "coverage")},
+        output,
+        large=large or Large(),
         csv_safe=csv_safe,
         batch_rows=batch_rows,
         alone=True,
-        bins=bins,
-        penalty=penalty,
-        rank=rank,
-        delta=delta,
-        **options,
+        method=method,
+        seed=seed,
     )

@@ -12,12 +12,12 @@ from typing import Any, Final, final
 from howsure._version import __version__
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import json_number, plain
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, either
 from howsure.core.files import atomic_write, check_outputs
 from howsure.core.formats import listed, percent
 from howsure.recalibration import FittedRecalibration
 from howsure.recalibration.serialization import TaughtScale
-from howsure.report.recalibrate import held_out, unfitted
+from howsure.report.recalibrate import held_out
 from howsure.report.table import split_roles
 from howsure.streaming.load import Large
 from howsure.verdict import words
@@ -39,7 +39,7 @@ _SPLITS: Final = {
 }
 _ENDS: Final = {
     "right": "No further recalibration is advised.",
-    "one_step": "Stopped after one step; --until-right (until_right=True) continues.",
+    "one_step": "Stopped after one step",
     "most_steps": f"Stopped at the maximum of {MAX_STEPS} steps.",
     "nothing_helps": "No further recalibration helped on the fitting rows.",
     "unconfirmed": "Stopped, because the last step was not confirmed.",
@@ -104,6 +104,8 @@ class Improvement:
             f"If no step helps, the probability of confirming any is at most {percent(ERROR_RATE)}."
         )
         ended = (rows.ended == "nothing_helps" and rows.reason) or _ENDS[rows.ended]
+        if rows.ended == "one_step":
+            ended += f"; {either('until_right=True', '--until-right')} continues."
         faults = _names(rows.teaching_faults)
         taught = [f"The fitting rows still show a fault of {listed(faults)}."] if faults else []
         after = [
@@ -231,17 +233,18 @@ def improve(
         teaching.rows, until_right=until_right, hold_back=hold_back, coverages=coverages, seed=seed
     )
     advised = [step.advice for step in rows.confirmed]
-    needs = [unfitted(rows.held, advice.method, advice.by) for advice in advised]
-    by_inputs = any(advice.method == "inputs" for advice in advised)
+    needs = [teaching.unfitted(rows.held, advice.method, advice.by) for advice in advised]
     fitted = FittedRecalibration(
         recalibrators=rows.recalibrators,
         by=tuple(dict.fromkeys(name for fit in needs for name in fit.by)),
         features={name: kind for fit in needs for name, kind in fit.features.items()},
-        embedding=teaching.vectors if by_inputs and not rows.held.features else (),
+        embedding=next((fit.embedding for fit in needs if fit.embedding), ()),
         scales=TaughtScale.of(rows.held),
         facts=teaching.facts,
     )
-    return Improvement(rows=rows, fitted=fitted, notes=teaching.notes, seed=seed)
+    return Improvement(
+        rows=rows, fitted=fitted, notes=(*teaching.notes, *teaching.facts), seed=seed
+    )
 
 
 def check_proof(path: str | os.PathLike[str]) -> None:

@@ -1,59 +1,76 @@
-"""Predictions of new rows, recalibrated by a held-out table, and what became of them."""
+"""Predictions of new rows, recalibrated by a held-out table: learn from one, apply to the other."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from html import escape
+from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, final, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, final, overload
 
 import numpy as np
-import numpy.typing as npt
 
-from howsure.conformal.ranks import DELTA, RankRule
-from howsure.conformal.thresholds import TooFew
-from howsure.core.arrays import AnyArray
+from howsure.conformal.ranks import DELTA
 from howsure.core.classes import brief_repr, frozen
+from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, within
-from howsure.core.records import ResultTable
+from howsure.core.files import check_outputs
+from howsure.core.progress import report_progress
 from howsure.core.registry import unknown
+from howsure.core.text import quoted
 from howsure.core.threads import one_thread
 from howsure.inputs import Loaded
+from howsure.inputs.batches import BATCH_ROWS
 from howsure.inputs.classes import set_coverage
 from howsure.inputs.columns import RECALIBRATED
+from howsure.inputs.files import table_form
+from howsure.inputs.matching import NoneKeptError
 from howsure.inputs.names import normal_form
-from howsure.inputs.new import NewRows, load_new
+from howsure.inputs.new import (
+    NewFile,
+    NewReading,
+    NewRows,
+    load_new,
+    new_files,
+    skipped_of,
+    targets,
+)
+from howsure.inputs.places import listed_skipped
 from howsure.inputs.roles import ROLES, Columns
-from howsure.inputs.source import listed, no_column, quoted
-from howsure.inputs.sources import BATCH_ROWS, HUGE_ROWS, is_huge, sources
-from howsure.inputs.values import typed
-from howsure.predictions import EvalSet, Intervals, LabelSets
-from howsure.predictions.columns import prediction_columns, to_columns
-from howsure.recalibration import FittedParameter, FittedRecalibration, Recalibrated, Recalibrator
-from howsure.recalibration import recalibrate as fitted_and_applied
-from howsure.recalibration.dispatch import BEST, METHODS, method_names, methods_of, suited
+from howsure.inputs.source import listed, no_column
+from howsure.inputs.sources import HUGE_ROWS, is_huge, sources
+from howsure.predictions import EvalSet, Intervals, LabelSets, Probabilities
+from howsure.recalibration import FittedRecalibration
+from howsure.recalibration.dispatch import (
+    BEST,
+    METHODS,
+    fit_methods,
+    method_names,
+    methods_of,
+    suited,
+)
 from howsure.recalibration.group import ease_column
-from howsure.recalibration.levels import DEFAULT_LEVELS
 from howsure.recalibration.recent import since_rows
 from howsure.recalibration.serialization import TaughtScale
-from howsure.recalibration.sets import NO_PROBABILITIES, TEMPERATURE
+from howsure.recalibration.sets import without_probabilities
+from howsure.report.apply import (
+    Account,
+    Application,
+    RecalibratedFiles,
+    Recalibration,
+    write_files,
+)
 from howsure.report.coercion import columns_of
 from howsure.report.table import split_roles
 from howsure.streaming.load import Large, load_parts
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from howsure.report.recalibrate_parts import RecalibratedFiles
     from howsure.verdict import Advice
 
 NO_HELP: Final = "No recalibration gave a significant improvement."
 UNCHANGED: Final = "The predictions are unchanged."
-# Numbers learnt that a line can hold.
-_MAX_NUMBERS: Final = 4
-_SET: Final = "label_set"  # what the name of a column of label sets begins with
+_OF_METHODS: Final = ("coverage", "too_few", "rank", "delta", "levels", "bins", "penalty")
+_DEFAULTS: Final[dict[str, Any]] = {"too_few": "infinite", "rank": "conformal", "delta": DELTA}
 
 
 @final
@@ -69,153 +86,29 @@ class HeldOut:
 
     __repr__ = brief_repr
 
+    def unfitted(self, rows: EvalSet, method: str, by: tuple[str, ...]) -> FittedRecalibration:
+        """What new rows must have beside their predictions for a method that these rows teach."""
+        needs = METHODS[method].needs if method in METHODS else ""
+        features: dict[str, Literal["number", "label"]] = {}
+        if needs == "ease":
+            features = {ease_column(rows): "number"}
+        if needs == "inputs":
+            features = {
+                name: "number" if values.dtype.kind in "biuf" else "label"
+                for name, values in rows.features.items()
+            }
+        return FittedRecalibration(
+            by=(by or tuple(rows.groups)) if needs == "groups" else (),
+            features=features,
+            embedding=self.vectors if needs == "inputs" and not features else (),
+            scales=TaughtScale.of(rows),
+            facts=self.facts,
+        )
+
 
 def fitted_on(rows: int, of: int) -> tuple[str, ...]:
     """What to say where some of all calibration rows teach; nothing where all do."""
     return (f"Fitted on {rows:,} of {of:,} calibration rows.",) if rows < of else ()
-
-
-class ServedRows:
-    """New rows that were served, however many at a time, and what to say of that."""
-
-    __slots__ = ()
-    fitted: FittedRecalibration
-    notes: tuple[str, ...]
-    served: int
-
-    def lines(self) -> tuple[str, ...]:
-        """What was done, in words: why, how, what it guarantees, and what else to know."""
-        lines = [self.fitted.sentence] if self.fitted.sentence else []
-        for recalibrator in self.fitted.recalibrators:
-            numbers = ", ".join(_numbers(recalibrator.parameters))
-            learnt = f" ({numbers})" if numbers else ""
-            lines.append(
-                f"{recalibrator.belief}: {recalibrator.method}{learnt}. {recalibrator.guarantee}"
-            )
-        return (*lines, *(f"note: {note}" for note in self.notes))
-
-    def __str__(self) -> str:
-        return "\n".join((*self.lines(), f"{self.served:,} rows recalibrated."))
-
-
-@final
-@frozen(kw_only=True)
-class Recalibration(ServedRows):
-    """New rows with recalibrated predictions, and how they came about."""
-
-    rows: NewRows  # the rows as they were given
-    evalset: EvalSet  # those that have a prediction, with it recalibrated
-    fitted: FittedRecalibration  # what was learnt: it can be saved, and applied to other rows
-    notes: tuple[str, ...] = ()  # what the reader must know
-    # what the names of new columns begin with, but for those of label sets
-    prefix: str = RECALIBRATED
-
-    __repr__ = brief_repr
-
-    @property
-    def predictions(self) -> dict[str, AnyArray]:
-        """The new predictions by the names of their columns; NaN or None where none was given."""
-        columns = prediction_columns(self.evalset)
-        sets_alone = LabelSets.kind in self.methods and TEMPERATURE not in self.methods.values()
-        predictions = {}
-        for name, values in columns.items():
-            text = values.dtype == object
-            if sets_alone and not name.startswith(_SET):
-                continue
-            full = np.full(self.rows.n, None if text else np.nan, dtype=object if text else float)
-            full[self.rows.places] = values
-            predictions[name.replace(_SET, "set", 1) if text else self.prefix + name] = full
-        return predictions
-
-    @property
-    def table(self) -> pa.Table:
-        """Every column of the new table, and the recalibrated predictions after them."""
-        return typed(self.read_all(), self.rows.decimal) if self.rows.is_text else self.read_all()
-
-    @property
-    def served(self) -> int:  # type: ignore[override]
-        """Rows with a recalibrated prediction."""
-        return self.evalset.n
-
-    @property
-    def recalibrators(self) -> tuple[Recalibrator, ...]:
-        """The fitted methods, one for each kind of prediction."""
-        return self.fitted.recalibrators
-
-    @property
-    def methods(self) -> dict[str, str]:
-        """The method used for each kind of prediction."""
-        return self.fitted.methods
-
-    @property
-    def guarantees(self) -> dict[str, str]:
-        """What holds in finite samples for each kind of prediction, in words."""
-        return self.fitted.guarantees
-
-    @property
-    def sentence(self) -> str:
-        """Why these methods; empty where the caller chose them."""
-        return self.fitted.sentence
-
-    @property
-    def learnt(self) -> ResultTable:
-        """The fitted parameters, one per row, with their guarantees in numbers."""
-        return Recalibrated(evalset=self.evalset, recalibrators=self.recalibrators).table()
-
-    def save(self, path: str | os.PathLike[str], *, csv_safe: bool = False) -> None:
-        """Write `table`; a .csv or .tsv file has the cells of such a file as they were."""
-        from howsure.inputs.files import TEXT_ENDINGS, table_form
-        from howsure.inputs.write import write_table
-
-        as_text = self.rows.is_text and table_form(path)[0] in TEXT_ENDINGS
-        table = self.read_all() if as_text else self.table
-        mark = self.rows.decimal if as_text else "."
-        write_table(table, path, csv_safe=csv_safe, bare=as_text, decimal=mark)
-
-    def _repr_html_(self) -> str:
-        return "".join(f"<p>{escape(line)}</p>" for line in str(self).splitlines())
-
-    def read_all(self) -> pa.Table:
-        """The table with cells as they are, those of a text file as text."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        table = self.rows.table
-        if table is None:
-            from howsure.inputs.frames import MappingTable
-
-            table = MappingTable(to_columns(self.rows.evalset)).read_all()
-        unserved = np.ones(self.rows.n, dtype=np.bool_)
-        unserved[self.rows.places] = False
-        new = self.predictions
-        twice = [name for name in new if name in table.column_names]
-        if twice:
-            raise InputError(
-                f"the new rows already have the columns to be written ({listed(twice)}): drop or "
-                "rename them"
-            )
-        for name, values in new.items():
-            text = values.dtype == object
-            column = pa.array(values, pa.string() if text else None, mask=unserved)
-            if self.rows.is_text and self.rows.decimal != "." and not text:
-                column = pc.replace_substring(column.cast(pa.string()), ".", self.rows.decimal)
-            table = table.append_column(name, column)
-        return table
-
-
-def _numbers(learnt: Sequence[FittedParameter]) -> list[str]:
-    """What was learnt; of many numbers of one name their range."""
-    if len(learnt) <= _MAX_NUMBERS:
-        return [f"{parameter.name} {parameter.value:.4g}" for parameter in learnt]
-    named: dict[str, list[float]] = {}
-    for parameter in learnt:
-        named.setdefault(parameter.name.partition(",")[0], []).append(parameter.value)
-    if len(named) > _MAX_NUMBERS:
-        return []
-    spans = [(name, min(values), max(values)) for name, values in named.items()]
-    return [
-        f"{name} {low:.4g}" + (f" to {high:.4g}" if high > low else "") for name, low, high in spans
-    ]
 
 
 @overload
@@ -237,17 +130,12 @@ def recalibrate(
     method: str | None = None,
     by: str | Sequence[str] | None = None,
     since: Any = None,
-    coverage: float | None = None,
-    too_few: TooFew = "infinite",
-    rank: RankRule = "conformal",
-    delta: float = DELTA,
-    levels: npt.ArrayLike | None = None,
     seed: int = 0,
     output: str | os.PathLike[str] | None = None,
     csv_safe: bool = False,
-    batch_rows: int = BATCH_ROWS,
+    batch_rows: int | None = None,
     large: Large | None = None,
-    **columns: Any,
+    **options: Any,
 ) -> Recalibration | RecalibratedFiles:
     """Recalibrate predictions of new rows with held-out data. It does not use y of new rows.
 
@@ -266,34 +154,32 @@ def recalibrate(
         Columns of groups; the method is then ``group`` if omitted.
     since : number, date or str, optional
         First time of the calibration rows to use.
-    coverage : float, optional
-        Nominal coverage to reach.
-    too_few, rank, delta, levels
-        As in `howsure.recalibration.recalibrate`.
     seed : int
         Fixes the folds of ``best``, and all draws of a method.
     output : path, optional
-        Where to write the rows, in batches, so that files of any size fit in memory: one file for
-        all rows; or a folder (existing, or a path without an ending), for one file of the same name
-        per input file. Batches do not change the result. All files appear when the last row is
-        done; after an error there are none.
+        Where to write the rows: one file for all rows; or a folder (existing, or a path without an
+        ending), for one file of the same name per input file. Several files, and one too large for
+        memory, are written in batches, which do not change the result. All files appear when the
+        last row is done; after an error there are none.
     csv_safe : bool
         As in `howsure.inputs.write_table`.
-    batch_rows : int
-        Rows per batch.
+    batch_rows : int, optional
+        Rows per batch; a file of any size is then written in batches.
     large : Large, optional
         Memory, processes, a cluster, for the calibration rows, and for new rows written to
         `output`.
-    **columns
-        Roles of both tables, as in `howsure.Table`. With ``missing="drop"``, new rows without a
-        prediction stay in the table, without a recalibrated one.
+    **options
+        Options of the method, as in `howsure.recalibration.recalibrate`: `coverage` (the nominal
+        one to reach), `too_few`, `rank`, `delta`, `levels`, `bins`, `penalty`. And roles of both
+        tables, as in `howsure.Table`. With ``missing="drop"``, new rows without a prediction stay
+        in the table, without a recalibrated one.
 
     Returns
     -------
     Recalibration or RecalibratedFiles
         ``print`` shows what was done; ``.table`` has every column of `new` and the recalibrated
         ones, ``.predictions`` the latter; ``.fitted.save`` saves the fit. With `output`,
-        ``.files`` lists the files, and no rows stay in memory.
+        ``.files`` lists the files, and ``.in_memory`` has the rows if they were read at once.
 
     Raises
     ------
@@ -323,177 +209,205 @@ def recalibrate(
     >>> open_table(folder / "out.parquet").names
     ('id', 'mean', 'sd', 'recalibrated_mean', 'recalibrated_sd')
     """
-    if coverage is not None and columns.get("lower"):
-        columns["coverage"] = coverage
-    new, calibration, reading, roles = split_roles(new, calibration, columns)
-    return served(
-        output,
+    return learn_and_apply(
         new,
         calibration,
-        roles,
+        options,
+        output,
+        large=large or Large(),
+        csv_safe=csv_safe,
+        batch_rows=batch_rows,
         method=method,
         by=by,
         since=since,
-        coverage=coverage,
-        too_few=too_few,
-        rank=rank,
-        delta=delta,
-        levels=levels,
         seed=seed,
-        reading=reading,
-        large=large,
-        csv_safe=csv_safe,
-        batch_rows=batch_rows,
-    )
-
-
-def served(
-    output: str | os.PathLike[str] | None,
-    new: Any,
-    calibration: Any,
-    columns: Columns,
-    *,
-    csv_safe: bool = False,
-    batch_rows: int = BATCH_ROWS,
-    **options: Any,
-) -> Recalibration | RecalibratedFiles:
-    """All rows at once; or with an output some at a time."""
-    if output is None:
-        return recalibrate_tables(new, calibration, columns, **options)
-    from howsure.report.recalibrate_parts import recalibrated_files
-
-    return recalibrated_files(
-        new,
-        calibration,
-        output,
-        columns,
-        csv_safe=csv_safe,
-        batch_rows=batch_rows,
-        **options,
     )
 
 
 @one_thread()
-def recalibrate_tables(
+def learn_and_apply(
     new: Any,
     calibration: Any,
-    columns: Columns,
+    options: dict[str, Any],
+    output: str | os.PathLike[str] | None,
     *,
-    reading: Mapping[str, Any],
-    method: str | None = None,
-    by: str | Sequence[str] | None = None,
-    since: Any = None,
-    seed: int = 0,
-    large: Large | None = None,
+    large: Large,
+    csv_safe: bool,
+    batch_rows: int | None,
     alone: bool = False,
-    **options: Any,
-) -> Recalibration:
-    """Do the work of `recalibrate`, whose arguments these are; `columns` are roles of both.
+    **choices: Any,
+) -> Recalibration | RecalibratedFiles:
+    """Do the work of `recalibrate`, whose arguments these are.
 
     With `alone` only the kind of prediction that suits the method is kept, and new columns have
     plain names where those are free.
     """
+    choices |= {name: options.pop(name) for name in _OF_METHODS if name in options}
+    if options.get("lower") and choices.get("coverage") is not None:
+        options["coverage"] = choices["coverage"]
+    new, calibration, reading, columns = split_roles(new, calibration, options)
+    if alone:  # what is asked for, and not what the table has
+        columns.pop("coverage", None)
+        columns |= {"coverage": choices["coverage"]} if columns.get("label_set") else {}
     if (
         columns
         and isinstance(new, EvalSet)
         and isinstance(calibration, EvalSet | FittedRecalibration)
     ):
         raise InputError(f"columns apply only to tables, got {', '.join(columns)} with EvalSets")
+    check_whole(batch_rows or 1, "batch_rows", 1)
+    plan: dict[Path, list[NewFile]] = {}
+    if given_fit(calibration) is None:
+        groups = names_of(choices.get("by", ()))
+        check_method(choices.get("method") or ("group" if groups else None), groups)
+    if output is not None:
+        if Path(output).suffix and not Path(output).is_dir():
+            table_form(output)  # before any table is looked for
+        plan = _plan_files(new, Path(output), calibration, reading, large.piece_rows)
+    files = [file for joined in plan.values() for file in joined]
+    lesson = _learn(calibration, columns, reading, large, alone=alone, **choices)
+    single = isinstance(new, str | os.PathLike) and len(files) == 1 and not batch_rows
+    in_batches = bool(files) and (not single or is_huge(new, large.rows))
+    how = _reading(lesson.fitted, columns, reading, batch_rows or BATCH_ROWS)
+    rows = _first_rows(files, how) if in_batches else _rows(new, how)
+    if lesson.rows is not None:
+        _check_names(rows)
+    method = lesson.method or "" if alone else ""
+    has_intervals = any(isinstance(each, Intervals) for each in rows.evalset.predictions)
+    fitted, notes = lesson.fit(suited(rows.evalset, method) if method else rows.evalset)
+    application = Application(
+        fitted=fitted,
+        reading=how,
+        method=method,
+        prefix="" if alone and not has_intervals else RECALIBRATED,
+    )
+    first = application.recalibrated(rows)
+    if in_batches and not fitted.by_rows:
+        why = _check_one_file(files, fitted)
+        notes.append(f"All rows were read at once, because {why}.")
+        first, in_batches = application.recalibrated(_rows(files[0].path, how)), False
+    if in_batches:
+        account = write_files(
+            application, plan, first, output, csv_safe=csv_safe, large=large, key=str(new)
+        )
+    else:
+        account = Account.of(first)
+    skipped = skipped_of(new) if plan else ()
+    notes += [f"not read: {listed_skipped(skipped)}"] if skipped else []
+    served = replace(first, notes=account.all_notes(first, notes))
+    if not plan:
+        return served
+    if not in_batches:
+        served.save(next(iter(plan)), csv_safe=csv_safe)
+    return RecalibratedFiles(
+        files=tuple(plan),
+        n=account.n,
+        served=account.served,
+        fitted=fitted,
+        labelled=first.rows.labelled,
+        notes=served.notes,
+        in_memory=None if in_batches else served,
+    )
+
+
+def _plan_files(
+    new: Any, output: Path, calibration: Any, reading: Mapping[str, Any], piece_rows: int
+) -> dict[Path, list[NewFile]]:
+    """The files to write, and the new ones that each holds; an error where that cannot be."""
+    how = {name: reading[name] for name in ("encoding", "decimal")}
+    files = new_files(new, **how, piece_rows=piece_rows)
+    plan = targets(files, output)
+    table = [calibration] if isinstance(calibration, str | os.PathLike) else []
+    read = {os.path.realpath(path): Path(path) for path in (*(f.path for f in files), *table)}
+    for path in plan:
+        if taken := read.get(os.path.realpath(path)):
+            check_outputs([path], [taken])
+    for folder, path in {path.parent: path for path in plan}.items():
+        if folder.is_dir() or output in plan:  # others are made, each for its files
+            check_outputs([path])
+    return plan
+
+
+def _check_one_file(files: Sequence[NewFile], fitted: FittedRecalibration) -> str:
+    """Refuse several files, or one far away, where all rows are needed at once; else say why."""
+    methods = ", ".join(fit.method for fit in fitted.recalibrators if not fit.by_rows)
+    why = f"method {methods!r} draws separately for rows of equal content"
+    if len(files) > 1:
+        raise InputError(f"{why}, so it needs all new rows in one file, got {len(files):,} files")
+    if files[0].place.remote:
+        raise InputError(f"{why}, so it needs new rows in a local file, got {files[0].path}")
+    return why
+
+
+@final
+@frozen(kw_only=True)
+class _Lesson:
+    """What is to be learnt; or what was, where that is given in place of rows."""
+
+    fitted: FittedRecalibration  # what new rows must have, before any method is fitted
+    rows: EvalSet | None = None  # to fit to; None where nothing is left to fit
+    method: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def fit(self, like: EvalSet) -> tuple[FittedRecalibration, list[str]]:
+        """What the rows teach of the kinds of prediction that others have, and notes on that."""
+        if self.rows is None:
+            return self.fitted, list(self.notes)
+        recalibrators, notes = fit_methods(like, self.rows, self.method, **self.options)
+        return replace(self.fitted, recalibrators=recalibrators), [*self.notes, *notes]
+
+
+def _learn(
+    calibration: Any,
+    columns: Columns,
+    reading: Mapping[str, Any],
+    large: Large,
+    *,
+    alone: bool,
+    method: str | None,
+    by: str | Sequence[str] | None = None,
+    since: Any = None,
+    seed: int,
+    **options: Any,
+) -> _Lesson:
+    """Read the calibration rows, and choose the method."""
     fit = given_fit(calibration)
-    groups = names_of(by)
     if fit is not None:
         choices = {"method": method, "by": by, "since": since, **options}
-        if columns.get("coverage"):  # which tells what the intervals of the rows cover
+        if alone or columns.get("coverage"):  # which tells what the intervals of the rows cover
             choices["coverage"] = None
+        if alone:
+            choices["too_few"] = None
         names = [
             name
             for name, value in choices.items()
-            if value is not None and value != () and value != _DEFAULTS.get(name)
+            if value is not None and not np.array_equal(value, _DEFAULTS.get(name, ()))
         ]
         if names:
             raise InputError(
                 f"a saved recalibration allows no further options, got {', '.join(names)}"
             )
-        rows = _rows(new, fit, columns, reading)
-        done = fit.apply(rows.evalset)
-        return Recalibration(
-            rows=rows,
-            evalset=done.evalset,
-            fitted=fit,
-            notes=(*rows.notes, *done.notes),
-            prefix=_prefix(rows, alone=alone),
-        )
+        return _Lesson(fitted=fit)
+    groups = names_of(by)
     method = method or ("group" if groups else None)
-    check_method(method, groups)
     teaching = held_out(calibration, groups, columns, reading, large)
-    calibration_rows = teaching.rows
-    sentence = ""
+    rows, sentence = teaching.rows, ""
     if method == BEST:
-        advice, step = _advised(
-            calibration_rows if since is None else since_rows(calibration_rows, since), seed
-        )
+        advice, step = _advised(rows if since is None else since_rows(rows, since), seed)
         method, groups, since = advice.method, advice.by, advice.since or since
         sentence = f"Applied: {step}" if method else f"{advice.sentence or NO_HELP} {UNCHANGED}"
     if alone and method is not None:
-        calibration_rows = suited(calibration_rows, method)
-    needs = METHODS[method].needs if method and method in METHODS else ""
-    fitted = replace(
-        unfitted(calibration_rows, method or "", groups),
-        scales=TaughtScale.of(calibration_rows),
-        sentence=sentence,
-        facts=teaching.facts,
-    )
-    if (
-        needs == "inputs"
-        and not calibration_rows.features
-        and not isinstance(new, EvalSet | Loaded)
-    ):
-        if calibration_rows.embedding is not None and not teaching.vectors:
-            raise InputError("method 'inputs' needs features, or columns of the embedding")
-        fitted = replace(fitted, embedding=teaching.vectors)
-    rows = _rows(new, fitted, columns, reading)
-    prefix = _prefix(rows, alone=alone)
-    if alone and method is not None:
-        rows = replace(rows, evalset=suited(rows.evalset, method))
-    _check_names(rows, method)
-    if method == "":
-        done = fitted.apply(rows.evalset)
-    else:
-        if options.get("levels") is None:
-            options["levels"] = DEFAULT_LEVELS
-        if groups and needs == "groups":
-            options["by"] = groups
-        if since is not None:
-            options["since"] = since
-        done = fitted_and_applied(
-            rows.evalset, calibration_rows, method=method, seed=seed, **options
-        )
-        fitted = replace(fitted, recalibrators=done.recalibrators)
-    notes = (*teaching.notes, *rows.notes, *fitted.notes(rows.evalset), *done.notes)
-    return Recalibration(
-        rows=rows,
-        evalset=done.evalset,
+        rows = suited(rows, method)
+    fitted = replace(teaching.unfitted(rows, method or "", groups), sentence=sentence)
+    options |= {"since": since, "seed": seed, "by": fitted.by and groups}
+    return _Lesson(
         fitted=fitted,
-        notes=tuple(dict.fromkeys(notes)),
-        prefix=prefix,
+        rows=None if method == "" else rows,
+        method=method,
+        options={name: value for name, value in options.items() if value is not None},
+        notes=teaching.notes,
     )
-
-
-def unfitted(evalset: EvalSet, method: str, by: tuple[str, ...]) -> FittedRecalibration:
-    """What new rows must hold beside their predictions for a method that these rows teach."""
-    needs = METHODS[method].needs if method in METHODS else ""
-    if needs == "groups":
-        return FittedRecalibration(by=by or tuple(evalset.groups))
-    if needs == "ease":
-        return FittedRecalibration(features={ease_column(evalset): "number"})
-    if needs == "inputs":
-        return FittedRecalibration(
-            features={
-                name: "number" if values.dtype.kind in "biuf" else "label"
-                for name, values in evalset.features.items()
-            }
-        )
-    return FittedRecalibration()
 
 
 def rows_to_compare(
@@ -508,7 +422,7 @@ def rows_to_compare(
     """Rows to judge ways to recalibrate by, whose y must be known, and those to learn from."""
     calibration_rows = held_out(calibration, by, columns, reading, large).rows
     calibration_rows = calibration_rows if since is None else since_rows(calibration_rows, since)
-    rows = _rows(new, FittedRecalibration(by=tuple(by)), columns, reading)
+    rows = _rows(new, _reading(FittedRecalibration(by=tuple(by)), columns, reading))
     if not rows.labelled:
         why = "".join(f" ({note})" for note in rows.notes)
         raise InputError(f"a comparison needs y in the new rows{why}")
@@ -518,20 +432,14 @@ def rows_to_compare(
     return counted, calibration_rows
 
 
-_DEFAULTS: Final = {"too_few": "infinite", "rank": "conformal", "delta": DELTA}
-
-
 def names_of(by: str | Sequence[str] | None) -> tuple[str, ...]:
     """Names of columns, from a text with commas or a sequence."""
-    if by is None:
-        return ()
-    columns = by.split(",") if isinstance(by, str) else by
-    if not isinstance(columns, list | tuple) or not all(isinstance(name, str) for name in columns):
+    names = by.split(",") if isinstance(by, str) else () if by is None else by
+    if not isinstance(names, list | tuple) or not all(
+        isinstance(name, str) and name.strip() for name in names
+    ):
         raise InputError(f"by must be names of columns, got {by!r}")
-    names = tuple(dict.fromkeys(name.strip() for name in columns))
-    if not all(names):
-        raise InputError(f"by must be names of columns, got {by!r}")
-    return names
+    return tuple(dict.fromkeys(name.strip() for name in names))
 
 
 def check_method(method: str | None, by: Sequence[str]) -> None:
@@ -612,45 +520,56 @@ def _check_groups(evalset: EvalSet, by: Sequence[str]) -> None:
             raise InputError(unknown(name, evalset.groups, "by"))
 
 
-def _rows(
-    source: Any, fitted: FittedRecalibration, columns: Columns, reading: Mapping[str, Any]
-) -> NewRows:
-    """The new rows, which must hold what the recalibration needs."""
+def _reading(
+    fitted: FittedRecalibration,
+    columns: Columns,
+    reading: Mapping[str, Any],
+    batch_rows: int = BATCH_ROWS,
+) -> NewReading:
+    """How new rows are read, which must hold what the recalibration needs."""
+    needs = {"by": fitted.by, "like": fitted.features, "vectors": fitted.embedding}
+    return NewReading(needs=needs, columns=columns, options=reading, rows=batch_rows)
+
+
+def _rows(source: Any, reading: NewReading) -> NewRows:
+    """All new rows of a table, and y where it is known."""
     if isinstance(source, Loaded):
         source = _only(source, "new")
     if not isinstance(source, EvalSet):
-        needs: dict[str, Any] = {
-            "by": fitted.by,
-            "like": fitted.features,
-            "vectors": fitted.embedding,
-        }
-        return load_new(source, **needs, **reading, **columns)
-    for needed, columns_of_rows in ((fitted.by, source.groups), (fitted.features, source.features)):
-        for name in needed:
-            if name not in columns_of_rows:
+        return load_new(source, **reading.needs, **reading.options, **reading.columns)
+    for needed, has in (("by", source.groups), ("like", source.features)):
+        for name in reading.needs[needed]:
+            if name not in has:
                 raise InputError(
                     f"new needs {quoted(name)}, which the recalibration uses, got "
-                    f"{listed(columns_of_rows) or 'none'}"
+                    f"{listed(has) or 'none'}"
                 )
     return NewRows(evalset=source, labelled=True, places=np.arange(source.n), n=source.n)
 
 
-def _prefix(rows: NewRows, *, alone: bool) -> str:
-    """What new columns begin with: nothing where nothing else could be taken for them."""
-    has_intervals = any(
-        isinstance(prediction, Intervals) for prediction in rows.evalset.predictions
-    )
-    return "" if alone and not has_intervals else RECALIBRATED
+def _first_rows(files: Sequence[NewFile], reading: NewReading) -> NewRows:
+    """The first batch of files that has a prediction."""
+    refused: NoneKeptError | None = None
+    for piece in (piece for file in files for piece in file.pieces):
+        for batch in reading.batches(piece):
+            report_progress("learning")
+            try:
+                reading.rows_of(batch)  # whose messages count rows from the start of the file
+                return _rows(batch, reading)
+            except NoneKeptError as error:
+                refused = error
+    assert refused is not None
+    raise refused
 
 
-def _check_names(rows: NewRows, method: str | None) -> None:
+def _check_names(rows: NewRows) -> None:
     """Refuse a table with sets already, whose reader could not tell which are the new ones."""
     if rows.table is None or not any(isinstance(b, LabelSets) for b in rows.evalset.predictions):
         return
     columns_of_sets = [
         name for name in rows.table.column_names if set_coverage(normal_form(name))[0]
     ]
-    if columns_of_sets and method != "":
+    if columns_of_sets:
         raise InputError(
             f"the new rows already have label sets ({listed(columns_of_sets)}): "
             "drop or rename the column"
@@ -659,13 +578,13 @@ def _check_names(rows: NewRows, method: str | None) -> None:
 
 def _advised(evalset: EvalSet, seed: int) -> tuple[Advice, str]:
     """What trials advise, no method if none helps; and what that does, in words."""
-    from howsure.verdict.advice import Advice, try_recalibrations
+    from howsure.verdict import advice
 
     sets = [prediction for prediction in evalset.predictions if isinstance(prediction, LabelSets)]
     if sets and sets[0].probabilities is None:
-        raise InputError(NO_PROBABILITIES)
-    if sets:
+        raise without_probabilities()
+    if sets and not any(isinstance(b, Probabilities) for b in evalset.predictions):
         methods = ", ".join(methods_of(LabelSets.kind))
         raise InputError(f"for label sets, method must be one of {methods}, not 'best'")
-    trials = try_recalibrations(evalset, seed=seed)
-    return trials.advice or Advice(method=""), trials.step
+    trials = advice.try_recalibrations(evalset, seed=seed)
+    return trials.advice or advice.Advice(method=""), trials.step
