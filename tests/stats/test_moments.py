@@ -1,4 +1,4 @@
-"""Moments of parts merge into those of the whole, and two points hold them."""
+"""Moments of parts merge into those of the whole, and tell the spread of means."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from howsure.stats.moments import Joint, Moments, two_points
+from howsure.core.weights import Weights
+from howsure.stats.estimate import spread_of, spread_of_sums
+from howsure.stats.moments import Joint, Moments
 
 CUTS = st.lists(st.integers(0, 500), max_size=6).map(lambda cuts: sorted({0, 500, *cuts}))
 
@@ -79,17 +81,13 @@ def test_cells_that_become_one() -> None:
         np.testing.assert_allclose(getattr(made, name), getattr(direct, name), rtol=1e-10)
 
 
-@given(
-    st.floats(1.0, 1e6),
-    st.floats(-1e3, 1e3),
-    st.just(0.0) | st.floats(1e-2, 1e3),
-    st.floats(-50.0, 50.0),
-)
-def test_two_points_have_the_moments(mass: float, mean: float, sd: float, skew: float) -> None:
-    given_ = np.array([[mass], [mean], [mass * sd**2], [mass * skew * sd**3]])
-    values, weights = two_points(*given_)
-    assert weights.sum() == pytest.approx(mass)
-    assert (weights @ values) / mass == pytest.approx(mean, rel=1e-9, abs=1e-9 * (1.0 + sd))
-    off = values - mean
-    assert weights @ off**2 == pytest.approx(mass * sd**2, rel=1e-6)
-    assert weights @ off**3 == pytest.approx(mass * skew * sd**3, rel=1e-5, abs=1e-6 * mass * sd**3)
+@given(st.floats(0.1, 10.0), st.floats(-1e3, 1e3), st.booleans())
+def test_the_spread_of_sums_is_that_of_rows(scale: float, shift: float, weighted: bool) -> None:
+    columns, _, copies = table(3)
+    values = shift + scale * columns[0]
+    weights = Weights(copies) if weighted else None
+    moments = Moments.of([values], np.zeros(500, dtype=np.int64), 1, copies if weighted else None)
+    told = spread_of_sums(moments.mass, moments.second[:, 0], moments.third[:, 0])
+    rows = spread_of(values - moments.mean[0, 0], weights)
+    for name in ("error", "skew", "units", "degrees"):
+        np.testing.assert_allclose(getattr(told, name), getattr(rows, name), rtol=1e-7)

@@ -20,7 +20,14 @@ from hypothesis import strategies as st
 from generated import examples
 from howsure.core.errors import DegenerateError, HowsureError, InputError
 from howsure.core.progress import subscribe
-from howsure.streaming.engine import Kept, done_in_order, keep, kept, stream_bytes, stream_table
+from howsure.streaming.engine import (
+    Kept,
+    done_in_order,
+    keep,
+    read_kept,
+    stream_bytes,
+    stream_table,
+)
 from pace import slowness
 from streaming import pieces
 
@@ -272,12 +279,12 @@ class TestKept:
 
         folder = interrupted(resume=False)
         assert interrupted(resume=True) == folder
-        assert kept(folder, "x") == b"1"
+        assert read_kept(folder, "x") == b"1"
         with Kept.of("b", resume=True) as other:
-            assert kept(other.folder, "x") is None
+            assert read_kept(other.folder, "x") is None
         with Kept.of("a", resume=False) as anew:
             assert anew.folder == folder
-            assert kept(anew.folder, "x") is None
+            assert read_kept(anew.folder, "x") is None
 
     @pytest.mark.slow
     def test_two_runs_of_one_command_do_no_harm(self, tmp_path: Path) -> None:

@@ -131,6 +131,19 @@ def test_importance_weights_have_exact_values_and_near_errors() -> None:
             assert "groups of rows" in other.reason
 
 
+def test_importance_weights_of_rows_in_time_that_are_independent_have_near_errors() -> None:
+    rng = np.random.default_rng(5)
+    table = TABLE.append_column("importance_weight", pa.array(rng.gamma(3.0, size=2_400)))
+    table = table.append_column("tick", pa.array(rng.permutation(2_400)))
+    columns = {"weights": "importance_weight", "time": "tick", "groups": ""}
+    parts = by_parts(state_of(table, [900], **columns))
+    whole = at_once(table, **columns)
+    for name in ("mae", "empirical_coverage", "r_squared"):
+        one, two = (next(r for r in a.records if r.metric == name) for a in (whole, parts))
+        assert two.exact == "rows"
+        assert two.standard_error == pytest.approx(one.standard_error, rel=0.15)
+
+
 def labels_table(n: int = 2_400) -> pa.Table:
     """Probabilities of five classes, with ease and days beside."""
     rng = np.random.default_rng(4)
@@ -192,6 +205,11 @@ def test_an_error_by_clusters_of_the_sample_says_so() -> None:
     record = next(r for r in quantiles.records if r.metric == "calibration_error")
     assert (record.exact, record.n < 2_400) == ("sample", True)
     assert record.added_error > 0.0
+
+
+def test_the_worst_group_is_told_once() -> None:
+    parts = by_parts(state_of(TABLE, [500], most=200))
+    assert [r.exact for r in parts.records if r.metric == "worst_group_shortfall"] == ["rows"]
 
 
 def test_the_same_findings() -> None:

@@ -158,10 +158,10 @@ def test_several_models_in_one_row() -> None:
 
 def test_a_part_of_the_totals_is_a_group(folder: Path) -> None:
     held = load_parts(folder, groups="site", large=FEW)
-    part = held.totals[0].part("site", "c")
+    part = held.totals[0].in_group("site", "c")
     rows = np.array(TABLE["site"].to_pylist()) == "c"
     assert part.n == rows.sum()
-    assert held.totals[0].part("nowhere", "c") is None
+    assert held.totals[0].in_group("nowhere", "c") is None
 
 
 def test_what_only_this_process_can_read_is_given_to_no_cluster() -> None:

@@ -40,6 +40,7 @@ _OWN = (
     "conditional.noise",
     "adaptivity.view",
     "point",
+    "classes.view",
 )
 """Modules of howsure's own topics, in the order in which reports show their measures."""
 

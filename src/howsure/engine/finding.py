@@ -123,6 +123,8 @@ class Draft:
         What its words need besides.
     p_adjusted : float
         Of a finding that shares no error rate with others; p, if omitted.
+    tolerance : float
+        Size of an effect that does no harm, where that depends on the draft; else its question's.
     """
 
     id: str = ""
@@ -139,6 +141,7 @@ class Draft:
     beside: tuple[tuple[float, float, float], ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     p_adjusted: float = math.nan
+    tolerance: float = math.nan
 
 
 class Words(NamedTuple):
@@ -382,7 +385,7 @@ class Parts:
     def named(
         self, farthest: int, proven: BoolArray | None = None
     ) -> tuple[int, dict[str, str | float]]:
-        """The part of which a test tells, and what `apart` reads of it.
+        """The part of which a test tells, and what `draft_departure` reads of it.
 
         It is the one that is covered less than expected by most, of those `proven` to be apart;
         else that which differs most. ``reach`` is how far any part may stray.
@@ -401,7 +404,7 @@ class Parts:
         }
 
 
-def apart(test: Record, facts: Mapping[str, Any]) -> Draft:
+def draft_departure(test: Record, facts: Mapping[str, Any]) -> Draft:
     """A part of the rows that is covered otherwise than all rows lead one to expect."""
     chosen = dict(test.options)
     coverage, expected = float(chosen["value"]), float(chosen["expected"])

@@ -13,7 +13,7 @@ import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.classes import brief_repr, frozen
-from howsure.core.errors import UnanswerableError, attempt
+from howsure.core.errors import UnanswerableError, attempt, either
 from howsure.core.formats import roughly
 from howsure.core.records import Curve, Key, Record, ResultTable, TableLayout
 from howsure.core.times import Chronology
@@ -118,7 +118,8 @@ def evaluate(
         levels = every if metric.every_level else wanted
         for coverage in levels if metric.per_coverage else (math.nan,):
             if metric.slow and evalset.n > SLOW_ROWS and name not in wanted_slow:
-                reason = f"slow above {SLOW_ROWS:,} rows: ask for it with --also {name}"
+                also = either(f"howsure.Options(also={{{name!r}}})", f"--also {name}")
+                reason = f"slow above {SLOW_ROWS:,} rows: ask for it with {also}"
                 records.extend(_unanswered(view, metric, coverage, reason)[0])
                 continue
             measured, rows = attempt(
@@ -420,12 +421,12 @@ def record_of(
         reason=reason,
         options=dict(estimate.details),
     )
-    if math.isfinite(estimate.value) and estimate.influence is not None:
+    if math.isfinite(estimate.value) and (
+        estimate.influence is not None or estimate.spread is not None
+    ):
         if estimate.squares is not None:
             tail = "" if estimate.cancels else heavy(estimate.squares, evalset.multiplicities)
-        record = _from_influence(
-            record, estimate, estimate.influence, evalset, metric.bounds, share, tail, bundles
-        )
+        record = _with_errors(record, estimate, evalset, metric.bounds, share, tail, bundles)
     return of_its_rows(record, evalset)
 
 
@@ -437,10 +438,9 @@ def of_its_rows(record: Record, evalset: EvalSet) -> Record:
     return replace(record, exact="sample", added_error=added)
 
 
-def _from_influence(
+def _with_errors(
     record: Record,
     estimate: Estimate,
-    influence: np.ndarray,
     evalset: EvalSet,
     bounds: tuple[float, float],
     share: bool,
@@ -448,11 +448,15 @@ def _from_influence(
     bundles: IntArray | None,
 ) -> Record:
     """Standard error and interval of rows that are independent, weighted or in clusters."""
-    weights, units = evalset.weights, evalset.units
+    weights, units, influence = evalset.weights, evalset.units, estimate.influence
     if isinstance(units, Chronology) and share:
         units = units.hiding(units.size if record.metric == "empirical_coverage" else units.side)
     cluster = bundles if units is None else units
-    spread = spread_of(influence, weights, cluster)
+    if influence is None:  # of rows that are independent
+        assert estimate.spread is not None
+        spread, influence = estimate.spread, np.zeros(1)
+    else:
+        spread = spread_of(influence, weights, cluster)
     record = replace(record, standard_error=float(spread.error[0]))
     if bundles is not None:  # they tell the error; the rows count all the same
         spread = replace(spread, units=np.array([record.n]))

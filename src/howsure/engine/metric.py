@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, field, replace
 from enum import StrEnum
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from howsure.core.arrays import FloatArray, as_vector
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.formats import level
+from howsure.core.options import MISS_RANGE as MISS_RANGE
 from howsure.core.records import Curve, Direction, Notion, ResultTable
 from howsure.stats.estimate import Estimate
 from howsure.stats.moments import Joint
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 
 Reduce = Literal["mean", "share", "statistic"]
 MissRange = tuple[float, float]
-# Coverages of 80 % and more; below, nobody acts on an interval.
-MISS_RANGE: Final[MissRange] = (0.0, 0.2)
-"""Where intervals are used in practice."""
 # Time and memory grow with groups, and a group of 1 in 1,000 rows is rarely judged. Not tuned.
 MOST_LABELS = 1_000
 """Groups of a column, past which it is left out: its labels are names."""
@@ -56,6 +54,7 @@ class Question(StrEnum):
     CONGRUENCE = "Is the predictive distribution right for all inputs?"
     ADAPTIVITY = "Are widths and sets larger for harder rows?"
     POINT = "How good is the point forecast?"
+    CLASSES = "How good are the class probabilities?"
 
 
 @frozen(kw_only=True)

@@ -24,6 +24,7 @@ from howsure.predictions import (
     Intervals,
     LabelSets,
     Prediction,
+    Probabilities,
     Quantiles,
     Samples,
 )
@@ -35,6 +36,7 @@ KIND_PRIORITY: tuple[type[Prediction], ...] = (
     Samples,
     Quantiles,
     Intervals,
+    Probabilities,
     LabelSets,
 )
 """Kinds of prediction in the order in which they are asked: who knows most comes first."""
@@ -120,11 +122,11 @@ class View:
             (prediction for prediction in self.evalset.predictions if prediction.kind == kind), None
         )
 
-    def told(self, name: str, source: str, coverage: float = math.nan) -> None:
+    def note_source(self, name: str, source: str, coverage: float = math.nan) -> None:
         """Remember what an array was made of."""
         self._source[_key(name, coverage)] = source
 
-    def held(self, kind: type[Kind]) -> Kind | None:
+    def find_prediction(self, kind: type[Kind]) -> Kind | None:
         """The prediction of a kind, if there is one."""
         return next(
             (prediction for prediction in self.evalset.predictions if isinstance(prediction, kind)),
@@ -133,7 +135,7 @@ class View:
 
     def prediction(self, kind: type[Kind]) -> Kind:
         """The prediction of a kind, or the reason why there is none."""
-        prediction = self.held(kind)
+        prediction = self.find_prediction(kind)
         if prediction is None:
             raise UnanswerableError(f"the table has no {kind.kind}")
         return prediction
@@ -169,7 +171,7 @@ class View:
         kinds = [kind for kind in ordered if all(map(kind.answers, methods))]
         reasons = []
         for kind in kinds:
-            prediction = self.held(kind)
+            prediction = self.find_prediction(kind)
             if prediction is None:
                 continue
             try:
@@ -177,12 +179,12 @@ class View:
             except UnanswerableError as error:
                 reasons.append(str(error))
             else:
-                self.told(name, kind.kind, coverage)
+                self.note_source(name, kind.kind, coverage)
                 return answer
         lacking = f"the table has no {' or '.join(kind.kind for kind in kinds)}"
         raise UnanswerableError("; ".join(reasons) or lacking)
 
-    def part(self, most: int) -> View:
+    def take_at_most(self, most: int) -> View:
         """The view of at most so many rows, chosen by their content; itself if there are fewer."""
         evalset = self.evalset
         if evalset.n <= most:

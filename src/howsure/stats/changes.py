@@ -133,7 +133,7 @@ def find_changes(
     if not len(live):
         return found
     first = fine.test(live, confidence, seed)
-    most = _long_batches(fine.rest(series[live], times, weights, first.best))
+    most = _long_batches(fine.residuals(series[live], times, weights, first.best))
     second = _Course(series, times, weights, spread, most=most, memory=False).test(
         live, confidence, seed
     )
@@ -204,7 +204,7 @@ class _Course:
         self.size_of = self.total / (self.upto * (self.total - self.upto))
         self.band = max(round(_BAND_SHARE * self.count), 1) if memory else 1
 
-    def seen(self, scores: FloatArray) -> tuple[FloatArray, IntArray, FloatArray, FloatArray]:
+    def test_steps(self, scores: FloatArray) -> tuple[FloatArray, IntArray, FloatArray, FloatArray]:
         """Statistic, best split, long-run variance of what the step leaves, and all sums.
 
         Of scores of shape (..., batches).
@@ -233,7 +233,7 @@ class _Course:
 
     def test(self, live: IntArray, confidence: float, seed: int) -> _Test:
         scores = self.scores[live]
-        statistic, best, variance, upto = self.seen(scores)
+        statistic, best, variance, upto = self.test_steps(scores)
         rng = child(seed, "change", self.count, self.band, len(live))
         sizes: list[FloatArray] = []
         variances: list[FloatArray] = []
@@ -242,7 +242,7 @@ class _Course:
             largest = []
             for at in range(start, stop, _PERMUTATIONS_AT_ONCE):
                 many = np.tile(np.arange(self.count), (min(_PERMUTATIONS_AT_ONCE, stop - at), 1))
-                clear, where, long_run, _ = self.seen(scores[:, rng.permuted(many, axis=1)])
+                clear, where, long_run, _ = self.test_steps(scores[:, rng.permuted(many, axis=1)])
                 variances.append(long_run)
                 largest.append(clear.max(axis=0))
                 sizes.append(clear * (self.sd * self.size_of)[where])
@@ -291,7 +291,7 @@ class _Course:
             null_upper=float(np.quantile(chance, 0.95)),
         )
 
-    def rest(
+    def residuals(
         self, series: FloatArray, times: IntArray, mass: FloatArray, best: IntArray
     ) -> list[FloatArray]:
         """Sums of each time, less a step at the best split and a trend, which are no memory."""

@@ -78,6 +78,8 @@ class Estimate:
         Whether these stand above and below in a ratio, in which heavy tails cancel.
     noise : Noise, optional
         Of a norm of deviations: how much of it may be chance.
+    spread : Spread, optional
+        What its error follows from, where that is known without the rows.
     """
 
     value: float
@@ -95,6 +97,7 @@ class Estimate:
     squares: FloatArray | None = None
     cancels: bool = False
     noise: NormNoise | None = None
+    spread: Spread | None = None
 
     __repr__ = brief_repr
 
@@ -177,39 +180,50 @@ def spread_of(
             return np.asarray(np.sum(values, keepdims=True))
         return np.bincount(place, weights=values, minlength=size).astype(np.float64)
 
-    equal = cluster is None and (weights is None or weights.kind == "frequency")
-    with np.errstate(invalid="ignore", divide="ignore"):
-        if equal:
-            moved = np.square(psi)
-            if mass is not None:
-                moved, units = mass * moved, sums(mass)
-            elif groups is not None:
-                units = np.bincount(groups, minlength=size).astype(np.float64)
-            else:
-                units = np.array([float(len(psi))])
-            total, squares = units, sums(moved)
-            moved *= psi
-            cubes = sums(moved)
-            degrees = total - 1.0
-            error = np.sqrt(squares / (total * (total - 1.0)))
+    if cluster is None and (weights is None or weights.kind == "frequency"):
+        moved = np.square(psi)
+        if mass is not None:
+            moved, total = mass * moved, sums(mass)
+        elif groups is not None:
+            total = np.bincount(groups, minlength=size).astype(np.float64)
         else:
-            mass = np.ones(len(psi)) if mass is None else mass
-            psi = mass * psi
-            if cluster is not None:
-                joint = place * (int(cluster.max()) + 1) + cluster
-                held, code = np.unique(joint, return_inverse=True)
-                place = held // (int(cluster.max()) + 1)
-                psi = np.bincount(code, weights=psi).astype(np.float64)
-                mass = np.bincount(code, weights=mass).astype(np.float64)
-            total, mass_squared = sums(mass), np.square(mass / mass.max())
-            units = np.square(total / mass.max()) / sums(mass_squared)
-            degrees = np.square(sums(mass_squared)) / sums(np.square(mass_squared)) - 1.0
-            rest = 1.0 - mass / total[place]
-            jackknifed = np.where(rest > 0.0, psi / np.where(rest > 0.0, rest, 1.0), 0.0)
-            squares, cubes = sums(np.square(jackknifed)), sums(jackknifed**3)
-            error = np.sqrt(squares * (1.0 - 1.0 / units)) / total
-        skew = np.where(squares > 0.0, cubes / squares**1.5, 0.0)
-    return Spread(np.where(units > 1.0 + 1e-9, unit * error, np.nan), skew, units, degrees)
+            total = np.array([float(len(psi))])
+        squares = sums(moved)
+        moved *= psi
+        spread = spread_of_sums(total, squares, sums(moved))
+        return replace(spread, error=unit * spread.error)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mass = np.ones(len(psi)) if mass is None else mass
+        psi = mass * psi
+        if cluster is not None:
+            joint = place * (int(cluster.max()) + 1) + cluster
+            held, code = np.unique(joint, return_inverse=True)
+            place = held // (int(cluster.max()) + 1)
+            psi = np.bincount(code, weights=psi).astype(np.float64)
+            mass = np.bincount(code, weights=mass).astype(np.float64)
+        total, mass_squared = sums(mass), np.square(mass / mass.max())
+        units = np.square(total / mass.max()) / sums(mass_squared)
+        degrees = np.square(sums(mass_squared)) / sums(np.square(mass_squared)) - 1.0
+        rest = 1.0 - mass / total[place]
+        jackknifed = np.where(rest > 0.0, psi / np.where(rest > 0.0, rest, 1.0), 0.0)
+        squares, cubes = sums(np.square(jackknifed)), sums(jackknifed**3)
+        error = np.sqrt(squares * (1.0 - 1.0 / units)) / total
+    error = np.where(units > 1.0 + 1e-9, unit * error, np.nan)
+    return Spread(error, _skewness(squares, cubes), units, degrees)
+
+
+def spread_of_sums(total: FloatArray, squares: FloatArray, cubes: FloatArray) -> Spread:
+    """The spread of means of so many independent rows, from sums of powers about the means."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        error = np.sqrt(squares / (total * (total - 1.0)))
+    error = np.where(total > 1.0 + 1e-9, error, np.nan)
+    return Spread(error, _skewness(squares, cubes), total, total - 1.0)
+
+
+def _skewness(squares: FloatArray, cubes: FloatArray) -> FloatArray:
+    """Of a sum of terms, from the sums of their squares and cubes."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(squares > 0.0, cubes / squares / np.sqrt(squares), 0.0)
 
 
 def _in_time(

@@ -2,8 +2,7 @@
 
 Sums of powers cancel where a mean is large beside its standard deviation, so moments are taken
 about the mean of their own rows and moved when parts are merged (P. Pébay, Sandia report
-SAND2008-6212, 2008). Three moments are all that a standard error and its skewness need; two
-weighted points hold them (Gauss's quadrature), and stand for the rows in any formula of sums.
+SAND2008-6212, 2008). Three moments are all that a standard error and its skewness need.
 """
 
 from __future__ import annotations
@@ -82,12 +81,6 @@ class Moments:
                 getattr(part, name)[codes[rows]] = getattr(self, name)[rows]
             found = found.merged(part)
         return found
-
-    def points(self, column: int) -> tuple[FloatArray, FloatArray]:
-        """Two values a cell and their weights, each shape (2c,), with the moments of a column."""
-        return two_points(
-            self.mass, self.mean[:, column], self.second[:, column], self.third[:, column]
-        )
 
 
 @frozen(eq=False)
@@ -187,11 +180,11 @@ class Joint:
         cubes = self.mass * sizes**3
         return bool((np.isfinite(cubes) & (cubes > _LEAST_CUBE) | (least == greatest)).all())
 
-    def points(self, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Two values of slopes · (row − mean) and their weights, each shape (2,)."""
+    def powers(self, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Sums of the squares and of the cubes of slopes · (row − mean), each shape (1,)."""
         second = max(float(slopes @ self.second @ slopes), 0.0)
         third = float(np.einsum("abc,a,b,c->", self.third, slopes, slopes, slopes))
-        return two_points(*(np.array([each]) for each in (self.mass, 0.0, second, third)))
+        return np.array([second]), np.array([third])
 
 
 _LEAST_CUBE = 1e-290  # below, numbers lose digits
@@ -222,26 +215,3 @@ def _symmetric(gap: FloatArray, second: FloatArray) -> FloatArray:
         + np.einsum("b,ac->abc", gap, second)
         + np.einsum("c,ab->abc", gap, second)
     )
-
-
-def two_points(
-    mass: FloatArray, mean: FloatArray, second: FloatArray, third: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Values and weights of shape (2c,) with c masses, means, and sums of squares and of cubes.
-
-    >>> values, weights = two_points(*np.array([[10.0], [3.0], [40.0], [0.0]]))
-    >>> values, weights
-    (array([5., 1.]), array([5., 5.]))
-    """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        sd = np.sqrt(second / mass)
-        skew = np.where(sd > 0.0, third / mass / np.where(sd > 0.0, sd, 1.0) ** 3, 0.0)
-    skew = np.where(np.isfinite(skew), skew, 0.0)
-    root = np.hypot(skew, 2.0)
-    # of the two ends the far one is a sum without cancellation, and their product is −1
-    far = (np.abs(skew) + root) / 2.0
-    sign = np.where(skew < 0.0, -1.0, 1.0)
-    share = 1.0 / (1.0 + np.square(far))
-    sd = np.where(np.isfinite(sd), sd, 0.0)
-    values = np.concatenate([mean + sign * far * sd, mean - sign * sd / far])
-    return values, np.concatenate([mass * share, mass * (1.0 - share)])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from howsure.core.optional import exporting
 
 if TYPE_CHECKING:
-    from howsure.streaming.load import Large as Large
+    from howsure.streaming.large import Large as Large
     from howsure.streaming.load import load_parts as load_parts
     from howsure.streaming.load import loaded_state as loaded_state
     from howsure.streaming.load import scan_table as scan_table
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from howsure.streaming.state import merged_states as merged_states
 
 _HOMES = {
-    "load": "Large load_parts loaded_state scan_table",
+    "large": "Large",
+    "load": "load_parts loaded_state scan_table",
     "state": "State merged_states",
 }
 

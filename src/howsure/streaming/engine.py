@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from howsure._version import __version__
 from howsure.core.classes import brief, frozen
-from howsure.core.errors import HowsureError, InputError, error_line
+from howsure.core.errors import HowsureError, InputError, Language, asked_in, error_line, language
 from howsure.core.files import atomic_write, cache_folder
 from howsure.core.progress import report_progress
 from howsure.core.threads import one_thread
@@ -107,8 +107,8 @@ def _done(
         jobs = min(jobs or int(cpu_count()), len(pieces))
     if jobs is not None and jobs <= 1:
         for piece in pieces:
-            stream = kept(resume, piece.identity)
-            yield stream_table(stream or keep(resume, piece.identity, _here(piece)))
+            stream = read_kept(resume, piece.identity)
+            yield stream_table(stream or keep(resume, piece.identity, _here(piece, language())))
         return
     crew: Crew = Processes(jobs) if jobs is not None else Cluster(scheduler)
     ahead = (
@@ -132,11 +132,10 @@ def _in_order(
     for turn in range(len(pieces)):
         while True:
             while begun < min(turn + ahead, len(pieces)):
-                stream = kept(resume, pieces[begun].identity)
+                stream = read_kept(resume, pieces[begun].identity)
                 if stream is None:
-                    crew.submit(
-                        begun, _alone if isinstance(crew, Processes) else _here, pieces[begun]
-                    )
+                    how = _alone if isinstance(crew, Processes) else _here
+                    crew.submit(begun, how, pieces[begun], language())
                 else:
                     ended[begun] = stream
                 begun += 1
@@ -152,7 +151,7 @@ def _in_order(
             if isinstance(result, LostWorker):
                 deaths[number] += 1
                 if result.words and deaths[number] < _MAX_DEATHS:
-                    crew.submit(number, _alone, piece)
+                    crew.submit(number, _alone, piece, language())
                 else:
                     ended[number] = _lost(piece, result)
             elif isinstance(result, RaisedError):
@@ -188,15 +187,16 @@ def _refusal(piece: _Call, error: BaseException, crew: Crew) -> HowsureError:
     return refusal
 
 
-def _here(piece: _Call) -> bytes:
+def _here(piece: _Call, words: Language) -> bytes:
     """Do a piece in this process, whose threads are others' too."""
     with one_thread():
-        return _alone(piece)
+        return _alone(piece, words)
 
 
-def _alone(piece: _Call) -> bytes:
+def _alone(piece: _Call, words: Language) -> bytes:
     """Do a piece in a process of our own, which has one thread."""
-    return stream_bytes(piece.work(piece.item))
+    with asked_in(words):
+        return stream_bytes(piece.work(piece.item))
 
 
 # ---- finished pieces of work that outlive a run which did not end well ---------------------------
@@ -302,7 +302,7 @@ def keep(folder: Path | None, identity: str, stream: bytes) -> bytes:
     """Keep a finished piece, if it has an identity, for a run that goes on from here.
 
     Where nothing can be written it is not kept, and the run goes on. A hash follows the stream:
-    readers of Arrow stop before it, and `kept` sees what is broken.
+    readers of Arrow stop before it, and `read_kept` sees what is broken.
     """
     if folder is not None and identity:
         with suppress(OSError, HowsureError):
@@ -311,7 +311,7 @@ def keep(folder: Path | None, identity: str, stream: bytes) -> bytes:
     return stream
 
 
-def kept(folder: Path | None, identity: str) -> bytes | None:
+def read_kept(folder: Path | None, identity: str) -> bytes | None:
     """A finished piece; None where it is to be done: there is none, or a broken one."""
     if folder is None or not identity:
         return None

@@ -1,13 +1,13 @@
 """From totals to records: what is known of all rows takes the place of what a sample tells.
 
-Two weighted values a cell have the moments of its rows, so the formulas on rows, given these
-values with their weights, make the same records as all rows would.
+Means and their errors follow from moments. Formulas that ask for more are given named arrays with
+one entry for each cell of groups, block of time or cell of a histogram, weighted by its rows.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -40,7 +40,7 @@ from howsure.predictions import Distribution, EvalSet, Quantiles
 from howsure.predictions.laws import NormalLaw
 from howsure.stats.binomial import shift_shares
 from howsure.stats.ecdf import legendre
-from howsure.stats.estimate import Z_95, Estimate, spread_of
+from howsure.stats.estimate import Z_95, Estimate, spread_of, spread_of_sums
 from howsure.stats.moments import Moments
 from howsure.streaming.totals import (
     CLAIMED,
@@ -55,8 +55,15 @@ from howsure.topics.calibration.components import (
     pit_components,
     wider_than,
 )
-from howsure.topics.groups import Grouping, GroupReport, compare_groups, groupings, means_in_groups
-from howsure.verdict.nulls import with_nulls
+from howsure.topics.groups import (
+    Grouping,
+    GroupMeans,
+    GroupReport,
+    compare_groups,
+    group_means,
+    groupings,
+    records_of_means,
+)
 
 _SIDES = ("below", "above", "missed")
 
@@ -93,74 +100,69 @@ class FromTotals:
         return None if self.totals.units is None else self._coded(self.totals.units)
 
     def _coded(self, sums: ClusterSums) -> tuple[ClusterSums, IntArray] | None:
-        if sums.by != "time":
-            return sums, np.unique(sums.key, return_inverse=True)[1].astype(np.int64)
-        dependence = self.dependence
-        if isinstance(dependence, str) or not dependence.doubted:
-            return None
-        return sums, sums.key - sums.key.min()  # a grid: gaps count
+        if sums.by == "time":
+            dependence = self.dependence
+            if not isinstance(dependence, str) and dependence.doubted:
+                return sums, sums.key - sums.key.min()  # a grid: gaps count
+            if not self._importance:
+                return None
+            sums = replace(sums, by="rows")  # whose weights differ, though they are independent
+        return sums, np.unique(sums.key, return_inverse=True)[1].astype(np.int64)
 
     @cached_property
-    def _by_cell(self) -> tuple[ClusterSums, IntArray] | None:
-        """Entries by unit and cell, and the unit of each; None of plain rows."""
-        if self.units is None or self._importance:
-            return None
-        return self._coded(self.totals.by_cell())
+    def _cells(self) -> tuple[EvalSet, FloatArray]:
+        """An entry for each cell, and unit where rows depend; means of columns, shape (c, p)."""
+        totals = self.totals
+        coded = None if totals.units is None else self._coded(totals.by_cell())
+        if coded is None:
+            moments = totals.moments
+            cells = np.arange(len(moments.mass))
+            return self._entries(moments.mass, cells=cells), moments.mean
+        sums, codes = coded
+        means = sums.sums / sums.mass[:, None]
+        return self._entries(sums.mass, codes, sums.cell), means
 
     # Records of all rows.
 
     def measured(self) -> Evaluation:
         """The sample's evaluation, with the records of all rows where there are some."""
-        records = [self._of_all.get(record.key, record) for record in self.sample.records]
+        return replace(
+            self.sample, records=self.merged(self.of_all.records, self.of_sample.records)
+        )
+
+    def merged(self, exact: Iterable[Record], sampled: Iterable[Record]) -> tuple[Record, ...]:
+        """Records of all rows and others of the sample, in the order of the sample's."""
+        by_key = {record.key: record for record in (*sampled, *exact)}
+        return tuple(by_key[record.key] for record in self.sample.records)
+
+    @cached_property
+    def of_all(self) -> Evaluation:
+        """With the records of all rows alone."""
+        of_all = {**self._exact, **self._by_histogram(), **self._by_block()}
+        return replace(self.sample, records=tuple(of_all.values()))
+
+    @cached_property
+    def of_sample(self) -> Evaluation:
+        """With the sample's records of what totals do not tell, of all rows or of some group."""
+        exact = {record.key for record in self.of_all.records}
+        if self.sample.evalset.groups:  # of which totals tell means alone
+            partly = self._importance or self.totals.cells.left_out
+            exact = set() if partly else exact & self._columns.keys()
+        records = [record for record in self.sample.records if record.key not in exact]
         return replace(self.sample, records=tuple(records))
 
     @cached_property
-    def _of_all(self) -> dict[Key, Record]:
-        """Every record of all rows."""
-        return {**self._exact, **self._by_histogram(), **self._by_block()}
-
-    @cached_property
-    def _columns(self) -> dict[str, int]:
+    def _columns(self) -> dict[Key, int]:
         """The columns of the totals, by what they hold."""
-        return {str(key): column for column, key in enumerate(self.totals.keys)}
-
-    def _column(self, name: str, coverage: float) -> int | None:
-        return self._columns.get(str(Key.of(name, coverage)))
-
-    def told(self, sampled: Sequence[Record] = ()) -> tuple[tuple[Record, ...], GroupReport]:
-        """The sample's records, those of all rows in place of them where there are some; groups.
-
-        `sampled` is what the sample tells of groups; without a table, so is the report of these.
-        """
-        of_totals, grouped = self._of_all, self._groups()
-        of_sample = [record for record in self.sample.records if record.key not in of_totals]
-        of_all, in_groups = with_nulls(
-            replace(self.sample, records=tuple(of_totals.values())),
-            () if grouped is None else grouped.records,
-            seed=self.seed,
-            dependence=self.dependence,
-            n=self.n,
-        )
-        by_key = {record.key: record for record in (*of_sample, *of_all)}
-        records = tuple(by_key[record.key] for record in self.sample.records)
-        known_groups = {(record.key, record.group) for record in in_groups}
-        sampled_groups = (r for r in sampled if (r.key, r.group) not in known_groups)
-        in_groups = (*in_groups, *sampled_groups)
-        return records, replace(grouped or GroupReport((), None, ()), records=in_groups)
+        return {key: column for column, key in enumerate(self.totals.keys)}
 
     @cached_property
     def _exact(self) -> dict[Key, Record]:
         """Records of means, shares and statistics of sums."""
-        records = {}
-        wanted = {record.key for record in self.sample.records}
-        for column, key in enumerate(self.totals.keys):
-            if key in wanted:
-                records[key] = self._mean(key, column)
-        for record in self.sample.records:
-            key = record.key
-            if str(key) in self.totals.joints:
-                records[key] = self._statistic(key)
-        return records
+        keys = [record.key for record in self.sample.records]
+        means = {key: self._mean(key, self._columns[key]) for key in keys if key in self._columns}
+        joints = (key for key in keys if str(key) in self.totals.joints)
+        return means | {key: self._statistic(key) for key in joints}
 
     @cached_property
     def _every(self) -> Moments:
@@ -172,8 +174,13 @@ class FromTotals:
         value = float(self._every.mean[0, column])
         if not math.isfinite(value):
             return self._record(key, Estimate(value, reason="some rows have an infinite score"))
-        rows, values = self.rows_of(key, column, self._every)
-        return self._record(key, Estimate(value, values - value), rows)
+        if self.units is None:
+            mass, powers = self._every.mass, (self._every.second, self._every.third)
+            spread = spread_of_sums(mass, *(power[:, column] for power in powers))
+            return self._record(key, Estimate(value, spread=spread))
+        sums, codes = self.units
+        off = sums.sums[:, column] / sums.mass - value
+        return self._record(key, Estimate(value, off), self._entries(sums.mass, codes))
 
     def _statistic(self, key: Key) -> Record:
         joint = self.totals.joints[str(key)]
@@ -186,10 +193,10 @@ class FromTotals:
             estimate, slopes = replace(estimate, reason=reason), None
         if slopes is None or not math.isfinite(estimate.value):
             return self._record(key, estimate)
+        powers = joint.powers(slopes)
         if self.units is None:
-            values, mass = joint.points(slopes)
-            rows = self._rows(values, mass)
-            return self._record(key, replace(estimate, influence=values), rows)
+            spread = spread_of_sums(np.array([joint.mass]), *powers)
+            return self._record(key, replace(estimate, spread=spread))
         sums_within, codes = self.units
         sums = sums_within.sums[:, self.totals.joint_columns()[str(key)]][:, : len(slopes)]
         values = (
@@ -197,13 +204,12 @@ class FromTotals:
             @ slopes
             / sums_within.mass
         )
-        rows = self._rows(values, sums_within.mass, codes)
+        rows = self._entries(sums_within.mass, codes)
         record = self._record(key, replace(estimate, influence=values), rows)
         if math.isnan(record.p) or not record.standard_error > 0.0:
             return record
-        points, mass = joint.points(slopes)
         units = codes if rows.chronology is None else rows.chronology
-        sd = math.sqrt(float(mass @ np.square(points)) / record.n)
+        sd = math.sqrt(float(powers[0][0]) / joint.mass)
         spread = spread_of(values, rows.weights, units)
         wider = wider_than(sd / math.sqrt(record.n), spread, units)
         null = 0.0 if math.isnan(record.null) else record.null
@@ -214,41 +220,14 @@ class FromTotals:
             null_upper=null + wider * (record.null_upper - null),
         )
 
-    def rows_of(
-        self, key: Key, place: int, moments_of: Moments | None = None
-    ) -> tuple[EvalSet, FloatArray]:
-        """Weighted rows that stand for all in the mean of a column, and their scores."""
-        by_unit = self._by_cell if moments_of is None else self.units or self._by_cell
-        if by_unit is not None:
-            sums, codes = by_unit
-            values = sums.sums[:, place] / sums.mass
-            cell = sums.cell if by_unit is not self.units else None
-            return self._rows(values, sums.mass, codes, cell), values
-        moments = self.totals.moments if moments_of is None else moments_of
-        if _is_share(key.metric):
-            hits = moments.mean[:, place] * moments.mass
-            mass = np.concatenate([hits, moments.mass - hits])
-            mass = np.round(mass) if not self._importance else mass
-            values = np.repeat([1.0, 0.0], len(hits))
-        else:
-            values, mass = moments.points(place)
-        cells = np.tile(np.arange(len(moments.mass)), 2)
-        filled = mass > 0.0
-        values = values[filled]
-        return self._rows(values, mass[filled], cells=cells[filled]), values
-
-    def _rows(
-        self,
-        values: FloatArray,
-        mass: FloatArray,
-        units: IntArray | None = None,
-        cells: IntArray | None = None,
+    def _entries(
+        self, mass: FloatArray, units: IntArray | None = None, cells: IntArray | None = None
     ) -> EvalSet:
+        """Weights, units and groups of what stands for all rows, and no y."""
         groups: Mapping[str, Categories] = {}
-        if cells is not None and len(self.totals.cells.codes) > int(cells.max(initial=0)):
-            groups = {
-                name: column.take(cells) for name, column in self.totals.cells.groups().items()
-            }
+        if cells is not None:
+            columns = self.totals.cells.groups()
+            groups = {name: column.take(cells) for name, column in columns.items()}
         named, times = None, None
         by = "" if self.units is None else self.units[0].by
         if units is not None and by == "time":
@@ -256,7 +235,7 @@ class FromTotals:
         elif units is not None and by == "clusters":
             named = Categories(units, np.arange(1, int(units.max()) + 2))
         return EvalSet(
-            y=values,
+            y=np.full(len(mass), np.nan),
             groups=groups,
             weights=Weights(mass, self.weights_kind),
             cluster=named,
@@ -279,7 +258,7 @@ class FromTotals:
         record = record_of(
             metric,
             replace(estimate, n=self.n),
-            rows or EvalSet(y=np.zeros(1), model=self.totals.model),
+            rows or self._entries(np.ones(1)),
             coverage=key.at,
             confidence=self.confidence,
             share=form.reduce == "share",
@@ -307,10 +286,9 @@ class FromTotals:
             return self._between_quantiles()
         filled = np.flatnonzero(counts > 0.0)
         pit = (filled + 0.5) / PIT_CELLS
-        weights = Weights(counts[filled] * (self.n / self.totals.mass))
-        rows = EvalSet(y=pit, weights=weights, model=self.totals.model)
+        rows, weights = self._histogram(counts[filled])
         arrays: dict[str, Any] = {"cdf": pit, "cdf_left": pit, "left": None}
-        law = self.sample.view.held(Distribution)
+        law = self.sample.view.find_prediction(Distribution)
         if law is not None and isinstance(law.law, NormalLaw):
             scores_at = by_normal_scores(np.stack([pit, pit]))
             arrays["components"] = pit_components(
@@ -321,14 +299,18 @@ class FromTotals:
             rows, metrics=names, confidence=self.confidence, seed=self.seed, given=arrays
         )
 
+    def _histogram(self, counts: FloatArray) -> tuple[EvalSet, Weights]:
+        """An entry for each cell of a histogram, as often as rows count."""
+        weights = Weights(counts * (self.n / self.totals.mass))
+        return replace(self._entries(counts), weights=weights), weights
+
     def _between_quantiles(self) -> Evaluation | None:
         """The rows between any two quantiles of a table of quantiles, as weighted rows."""
-        counts, table = self.totals.among, self.sample.view.held(Quantiles)
+        counts, table = self.totals.among, self.sample.view.find_prediction(Quantiles)
         if counts is None or table is None:
             return None
         below = np.flatnonzero(counts > 0.0).astype(np.float64)
-        weights = Weights(counts[counts > 0.0] * (self.n / self.totals.mass))
-        rows = EvalSet(y=below, weights=weights, model=self.totals.model)
+        rows, _ = self._histogram(counts[counts > 0.0])
         edges = np.tile(np.arange(len(table.levels)) + 0.5, (len(below), 1))
         return evaluate(
             rows,
@@ -386,25 +368,23 @@ class FromTotals:
 
     def _by_block(self) -> dict[Key, Record]:
         """Drift of coverage, by the hits in each block of time."""
-        blocks_of_time, times = self.totals.units, self.sample.evalset.time
-        if blocks_of_time is None or blocks_of_time.by != "time" or times is None:
+        sums, times = self.totals.units, self.sample.evalset.time
+        if sums is None or sums.by != "time" or times is None:
             return {}
+        blocks, codes = np.unique(sums.key, return_inverse=True)
+        starts: Any = blocks * sums.width
+        if times.dtype.kind == "M":
+            starts = (starts * 1e6).astype("datetime64[us]")
         records = {}
         for sampled in self.sample.records:
-            hits = self._column("empirical_coverage", sampled.coverage)
+            hits = self._columns.get(Key.of("empirical_coverage", sampled.coverage))
             if sampled.metric != "coverage_drift" or hits is None:
                 continue
             if not self._one_claim(sampled.coverage):
                 continue
-            claimed = self._column(CLAIMED, sampled.coverage)
-            mass = np.concatenate(
-                [blocks_of_time.sums[:, hits], blocks_of_time.mass - blocks_of_time.sums[:, hits]]
-            )
+            claimed = self._columns.get(Key.of(CLAIMED, sampled.coverage))
+            mass = np.concatenate([sums.sums[:, hits], sums.mass - sums.sums[:, hits]])
             filled = mass > 0.0
-            blocks, codes = np.unique(blocks_of_time.key, return_inverse=True)
-            starts: Any = blocks * blocks_of_time.width
-            if times.dtype.kind == "M":
-                starts = (starts * 1e6).astype("datetime64[us]")
             units = np.tile(codes, 2)[filled]
             arrays: dict[str, Any] = {
                 "covered": np.repeat([1.0, 0.0], len(codes))[filled],
@@ -412,17 +392,9 @@ class FromTotals:
                 "times": Categories(units, starts),
             }
             if claimed is not None:
-                arrays["claim"] = np.tile(blocks_of_time.sums[:, claimed] / blocks_of_time.mass, 2)[
-                    filled
-                ]
-            rows = EvalSet(
-                y=arrays["covered"],
-                weights=Weights(mass[filled], self.weights_kind),
-                model=self.totals.model,
-                fewest=self.sample.evalset.fewest,
-            )
+                arrays["claim"] = np.tile(sums.sums[:, claimed] / sums.mass, 2)[filled]
             (record,) = evaluate(
-                rows,
+                self._entries(mass[filled]),
                 coverages=(sampled.coverage,),
                 metrics=["coverage_drift"],
                 confidence=self.confidence,
@@ -446,76 +418,87 @@ class FromTotals:
 
     # Groups.
 
-    def _groups(self) -> GroupReport | None:
-        """Every mean in every group, and the tests of groups."""
+    def in_groups(self, sampled: GroupReport) -> tuple[list[Record], GroupReport]:
+        """Every mean and test in groups of all rows; what the sample's report tells beside."""
         if not self.totals.cells.names or self._importance:
-            return None
-        shown: GroupReport | None = None
+            return [], sampled
+        entries, means = self._cells
+        divided = groupings(entries)[0]
         records: list[Record] = []
-        divided: tuple[Grouping, ...] = ()
-        for column, key in enumerate(self.totals.keys):
-            if key not in self._exact:
-                continue
-            rows, values = self.rows_of(key, column)
-            evaluation = self._in_cells(rows, key, values, self._exact[key])
-            divided = groupings(rows)[0]
-            for grouping in divided:
-                records.extend(means_in_groups(evaluation, grouping, self.confidence))
-            if key.metric == "empirical_coverage" and self._one_claim(key.at):
+        tests, tested = GroupReport((), None, ()), set[Key]()
+        for grouping in divided:
+            of_groups = self._means_of(grouping)
+            for key, column in self._columns.items():
+                if key in self._exact:
+                    record, metric = self._exact[key], catalogue()[key.metric]
+                    records += records_of_means(
+                        of_groups(column, metric), grouping, record, self.confidence
+                    )
+        for key, column in self._columns.items():
+            covered = key in self._exact and key.metric == "empirical_coverage"
+            if covered and self._one_claim(key.at):
                 tests = compare_groups(
-                    evaluation, divided, confidence=self.confidence, seed=self.seed
+                    self._coverage_in_cells(key, means[:, column]),
+                    divided,
+                    confidence=self.confidence,
+                    seed=self.seed,
                 )
-                records.extend(tests.records)
-                shown = tests
-        notes = tuple(f"{name}: {why}" for name, why in self.totals.cells.left_out.items())
-        return GroupReport(tuple(records), None if shown is None else shown.table, notes)
+                tested |= {record.key for record in tests.records}
+                records += tests.records
+        exact = {(record.key, record.group) for record in records}
+        in_sample = (
+            r for r in sampled.records if r.key not in tested and (r.key, r.group) not in exact
+        )
+        notes = (f"{name}: {why}" for name, why in self.totals.cells.left_out.items())
+        table = sampled.table if tests.table is None else tests.table
+        return records, GroupReport(tuple(in_sample), table, (*sampled.notes, *notes))
+
+    def _means_of(self, grouping: Grouping) -> Callable[[int, Metric], GroupMeans]:
+        """How the means of a column in each group follow."""
+        entries, means = self._cells
+        if self.units is not None:
+            return lambda column, metric: group_means(entries, grouping, means[:, column], metric)
+        moments = self.totals.moments.placed(grouping.codes, len(grouping.labels))
+
+        def mean_of(column: int, metric: Metric) -> GroupMeans:
+            second, third = moments.second[:, column], moments.third[:, column]
+            share = any(form.reduce == "share" for form in metric.forms)
+            spread = None if share else spread_of_sums(moments.mass, second, third)
+            return GroupMeans(metric, moments.mass, moments.mean[:, column], moments.mass, spread)
+
+        return mean_of
 
     def _one_claim(self, coverage: float) -> bool:
         """Whether all rows of a cell claim one coverage; else tests need what each row claims."""
-        moments, claimed = self.totals.moments, self._column(CLAIMED, coverage)
+        claimed = self._columns.get(Key.of(CLAIMED, coverage))
         if claimed is None:
             return True
+        moments = self.totals.moments
         return bool((moments.second[:, claimed] <= _MAX_VARIANCE_OF_EQUALS * moments.mass).all())
 
-    def _in_cells(self, rows: EvalSet, key: Key, values: FloatArray, record: Record) -> Evaluation:
-        """The evaluation of rows that stand for all, with what the tests of groups ask."""
-        scores = {key: values}
+    def _coverage_in_cells(self, key: Key, values: FloatArray) -> Evaluation:
+        """The coverage of each cell, with what the tests of groups ask."""
+        entries, means = self._cells
+        record, scores = self._exact[key], {key: values}
         arrays: dict[str, Any] = {}
-        if key.metric == "empirical_coverage":
-            width, claimed = (self._column(name, key.at) for name in ("mean_width", CLAIMED))
-            if width is not None:
-                scores[Key("mean_width", key.coverage)] = self._of_cells(rows, width)
-            if claimed is not None:
-                claims = np.clip(self._of_cells(rows, claimed), 0.0, 1.0)
-                weights = rows.multiplicities
-                expected_coverage = shift_shares(claims, min(record.value, 1.0), weights)
-                arrays = {
-                    "claimed": claims,
-                    "claim": claims,
-                    "expected_coverage": expected_coverage,
-                }
-            elif key.coverage is None:
-                arrays = {"expected_coverage": np.full(rows.n, record.value)}
-        view = View(rows, seed=self.seed, confidence=self.confidence, given=arrays)
-        return Evaluation(rows, view, (key.at,), (record,), scores)
-
-    def _of_cells(self, rows: EvalSet, column: int) -> FloatArray:
-        """For each row that stands for others the mean of a column in its cell."""
-        totals = self.totals
-        if self._by_cell is not None:
-            sums = self._by_cell[0]
-            return np.asarray(sums.sums[:, column] / sums.mass)
-        width = [len(labels) for labels in totals.cells.labels]
-        joint = np.zeros(rows.n, dtype=np.int64)
-        order = np.zeros(len(totals.cells.codes), dtype=np.int64)
-        for column_of, name in enumerate(totals.cells.names):
-            labels = {label: code for code, label in enumerate(totals.cells.labels[column_of])}
-            moved = np.array([labels[label] for label in rows.groups[name].labels.tolist()])
-            joint = joint * width[column_of] + moved[rows.groups[name].codes]
-            order = order * width[column_of] + totals.cells.codes[:, column_of]
-        ranked = np.argsort(order)
-        cell = ranked[np.searchsorted(order[ranked], joint)]
-        return np.asarray(totals.moments.mean[cell, column])
+        width, claimed = (
+            self._columns.get(Key.of(name, key.at)) for name in ("mean_width", CLAIMED)
+        )
+        if width is not None:
+            scores[Key("mean_width", key.coverage)] = means[:, width]
+        if claimed is not None:
+            claims = np.clip(means[:, claimed], 0.0, 1.0)
+            arrays = {
+                "claimed": claims,
+                "claim": claims,
+                "expected_coverage": shift_shares(
+                    claims, min(record.value, 1.0), entries.multiplicities
+                ),
+            }
+        elif key.coverage is None:
+            arrays = {"expected_coverage": np.full(entries.n, record.value)}
+        view = View(entries, seed=self.seed, confidence=self.confidence, given=arrays)
+        return Evaluation(entries, view, (key.at,), (record,), scores)
 
 
 # Variance of shares that are equal but for rounding: the square of 10⁻¹⁰, which sums of many rows
@@ -530,10 +513,6 @@ def _by_histogram(*, tests: bool) -> list[str]:
         for name, entry in catalogue().items()
         if entry.merges == "histogram" and (tests or entry.units != "p-value")
     ]
-
-
-def _is_share(name: str) -> bool:
-    return any(form.reduce == "share" for form in catalogue()[name].forms)
 
 
 def _widened(record: Record, wider: float) -> Record:

@@ -12,17 +12,15 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Unpack, final
+from typing import Any, Final, NamedTuple, Unpack
 
 import numpy as np
 import pyarrow as pa
 
 from howsure.core.arrays import AnyArray
 from howsure.core.classes import frozen
-from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.progress import report_progress
-from howsure.core.sizes import as_bytes
 from howsure.core.weights import Weights
 from howsure.engine.view import choose_coverages
 from howsure.inputs import Loaded, load
@@ -32,110 +30,16 @@ from howsure.inputs.matching import Missing
 from howsure.inputs.parts import Piece, StreamPiece
 from howsure.inputs.places import Manifest, ReadFile, key_of
 from howsure.inputs.roles import Columns
-from howsure.inputs.sources import HUGE_ROWS, PIECE_ROWS, extent, is_huge
+from howsure.inputs.sources import extent, is_huge
 from howsure.inputs.tables import Scan, cut
 from howsure.inputs.values import together, written_out
 from howsure.predictions import EvalSet
 from howsure.streaming.engine import Kept, done_in_order
+from howsure.streaming.large import ROWS_AT_ONCE
+from howsure.streaming.large import Large as Large
 from howsure.streaming.sample import ROWS_OF_SAMPLE, Sample, Sketch, content_hashes, first_bound
 from howsure.streaming.state import State, added_up
 from howsure.streaming.totals import SufficientStatistics
-
-# 32,768 numbers of 64 bits are 256 kB a column.
-ROWS_AT_ONCE: Final = 32_768
-"""Rows that are looked at together: what is made of so many stays near the processor."""
-# Memory that a row takes where all are assessed at once, about: a million rows with two groups
-# take 360 MB beside the process itself (docs/speed.md), and inputs and more models take more.
-_BYTES_PER_ROW: Final = 1_000
-# Memory that a run takes whatever the table, this process and one more; of each further process;
-# and of a row of the sample, of which statistics and trials are computed. Estimates, rounded up,
-# as a run should keep within what it is given; not measured since.
-_BYTES_OF_RUN: Final = 600 << 20
-_BYTES_OF_JOB: Final = 350 << 20
-_BYTES_PER_SAMPLED_ROW: Final = 4_000
-# Rows of the sample, however little the memory: a share of 90 % is then known to .4 points (95 %).
-# By hand; not tuned.
-_MIN_SAMPLE: Final = 20_000
-
-
-@final
-@frozen(kw_only=True)
-class Large:
-    """How a table too large for memory is read.
-
-    Attributes
-    ----------
-    memory : str or int, optional
-        Memory limit, such as ``"2GB"``, or bytes: a larger table is read in parts. Without it, one
-        of more than 2,000,000 rows is.
-    jobs : int, optional
-        Processes that read parts; one per core if omitted.
-    scheduler : str or dask.distributed.Client, optional
-        Dask cluster whose workers read parts.
-    resume : bool
-        Whether to go on from the parts that an interrupted run finished.
-    state : path, optional
-        Where to keep what `howsure.streaming.merged_states` needs of the table; ``.arrow``.
-
-    Raises
-    ------
-    InputError
-        If a value breaks a rule, or `jobs` and `scheduler` are both given.
-
-    Examples
-    --------
-    >>> Large(memory="2GB", jobs=2).memory
-    '2GB'
-    """
-
-    memory: str | int | None = None
-    jobs: int | None = None
-    scheduler: Any = None
-    resume: bool = False
-    state: str | os.PathLike[str] | None = None
-
-    def __post_init__(self) -> None:
-        if self.jobs is not None:
-            check_whole(self.jobs, "jobs", 1)
-        if self.jobs is not None and self.scheduler is not None:
-            raise InputError("jobs and scheduler cannot be combined: give one of them")
-        if self.memory is not None:
-            as_bytes(self.memory)
-
-    @property
-    def limit(self) -> int | None:
-        """The memory in bytes."""
-        return None if self.memory is None else as_bytes(self.memory)
-
-    @property
-    def rows(self) -> int:
-        """Rows that may be assessed at once."""
-        return HUGE_ROWS if self.limit is None else self.limit // _BYTES_PER_ROW
-
-    @property
-    def piece_rows(self) -> int:
-        """Rows of a piece of which each process holds a few at once."""
-        return max(min(PIECE_ROWS, self.rows // (4 * (self.processes or 1))), ROWS_AT_ONCE)
-
-    @property
-    def sample(self) -> int:
-        """Rows of the sample."""
-        if self.limit is None:
-            return ROWS_OF_SAMPLE
-        return max(
-            min((self.limit - _BYTES_OF_RUN) // _BYTES_PER_SAMPLED_ROW, ROWS_OF_SAMPLE),
-            _MIN_SAMPLE,
-        )
-
-    @property
-    def processes(self) -> int | None:
-        """Processes that the memory has room for."""
-        if self.limit is None or self.scheduler is not None:
-            return self.jobs
-        from joblib import cpu_count
-
-        room = 1 + max(self.limit - _BYTES_OF_RUN, 0) // _BYTES_OF_JOB
-        return int(min(room, self.jobs or cpu_count()))
 
 
 def load_parts(
@@ -298,8 +202,8 @@ def _rows_of(scan: Scan) -> float:
 def _begun(scan: Scan, most: int) -> tuple[list[tuple[Piece, Batch]] | None, Scan]:
     """All batches of a table, if they hold few rows; else the cut, of which none is lost."""
     first = scan.pieces[0]
-    if isinstance(first, StreamPiece):  # all that there is, and its rows come once
-        coming = first.tables(scan.reading.kinds, ROWS_AT_ONCE)
+    if isinstance(first, StreamPiece) and first.head:  # all rows, which come once
+        coming = first.batches(scan.reading.kinds, ROWS_AT_ONCE)
         ahead: deque[pa.Table] = deque()
         rows = 0
         for table in coming:
@@ -307,13 +211,13 @@ def _begun(scan: Scan, most: int) -> tuple[list[tuple[Piece, Batch]] | None, Sca
             rows += table.num_rows
             if rows > most:
                 break
-        scan = replace(scan, pieces=(replace(first, read=lambda *_: _drained(ahead, coming)),))
+        scan = replace(scan, pieces=(replace(first, query=lambda *_: _drained(ahead, coming)),))
         if rows > most:
             return None, scan
     batches: list[tuple[Piece, Batch]] = []
     rows = 0
     for piece in scan.pieces:
-        for batch in piece.batches(scan.reading):
+        for batch in scan.reading.batches(piece):
             batches.append((piece, batch))
             rows += batch.rows
             if rows > most:
@@ -430,7 +334,7 @@ class PieceWork:
         """The state of a piece, as a table; one of no columns where no row is left."""
         waiting: list[tuple[int, State]] = []
         unused = _NOTHING
-        for batch in piece.batches(self.reading):
+        for batch in self.reading.batches(piece):
             if not batch.evalsets:
                 unused = unused.joined(_Unused.of(batch, self.most, self.seed))
                 continue
@@ -546,7 +450,7 @@ def scan_table(
     if not cut.again:  # only this process can read it
         task, done = None, 0
         for piece in cut.pieces:
-            for batch in piece.batches(cut.reading):
+            for batch in cut.reading.batches(piece):
                 done += batch.rows
                 report_progress("rows", done, cut.rows or 0)
                 if batch.evalsets:
@@ -555,7 +459,7 @@ def scan_table(
                 else:
                     count(_Unused.of(batch, most, seed), piece)
     elif first := next(
-        (b.evalsets for p in cut.pieces for b in p.batches(cut.reading) if b.evalsets), None
+        (b.evalsets for p in cut.pieces for b in cut.reading.batches(p) if b.evalsets), None
     ):
         task = task_for(first)
         work = repr((task.to_dict(), task.block, task.bound))

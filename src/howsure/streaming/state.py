@@ -26,7 +26,7 @@ from howsure._version import __version__
 from howsure.core.arrays import FloatArray
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import packed, unpacked
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, either
 from howsure.core.files import replacing
 from howsure.inputs.files import is_list
 from howsure.inputs.places import Manifest
@@ -39,7 +39,6 @@ from howsure.streaming.totals import SufficientStatistics
 VERSION = 1
 _KIND = "howsure state"
 _FORM = f"{_KIND} {VERSION}"
-_ANEW = "recreate it with howsure assess TABLE --state FILE"
 _NAME, _HASH = "howsure", "hash"
 """Where the metadata stands in a table's schema, and in it the hash of the whole."""
 # The last version that wrote states without a hash: history, not a choice.
@@ -366,6 +365,11 @@ def _metadata(table: pa.Table) -> dict[str, Any]:
     return metadata if isinstance(metadata, dict) else {}
 
 
+def _how_to_create() -> str:
+    python = "howsure.assess(table, large=howsure.Large(state=FILE))"
+    return f"recreate it with {either(python, 'howsure assess TABLE --state FILE')}"
+
+
 def _read_facts(table: pa.Table, title: str) -> dict[str, Any]:
     """What the schema's metadata says, checked."""
     metadata = _metadata(table)
@@ -374,7 +378,7 @@ def _read_facts(table: pa.Table, title: str) -> dict[str, Any]:
         raise InputError(
             f"{title} must be a state that howsure assess --state wrote, got "
             + (
-                f"one of a different form: {_ANEW}"
+                f"one of a different form: {_how_to_create()}"
                 if str(form).startswith(_KIND)
                 else "another table"
             )
@@ -385,7 +389,7 @@ def _read_facts(table: pa.Table, title: str) -> dict[str, Any]:
     if _version(wrote) > _version(__version__):
         raise InputError(
             f"{title} must be a state of howsure {__version__} or earlier, got one of {wrote}: "
-            f"{_ANEW}"
+            f"{_how_to_create()}"
         )
     if _HASH in metadata and metadata[_HASH] != _hash_of(table, metadata):
         raise InputError(f"{title} has changed since it was written: its hash differs")

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from howsure.core.arrays import AnyArray, FloatArray, IntArray
 from howsure.core.classes import brief_repr, frozen
@@ -225,10 +226,9 @@ class ClusterSums:
         units, unit = np.unique(self.key, return_inverse=True)
         sizes = [len(units), int(self.cell.max(initial=0)) + 1]
         pairs, pair = _distinct([unit, self.cell], sizes, len(unit))
-        order = np.argsort(pair, kind="stable")
-        starts = np.flatnonzero(np.diff(pair[order], prepend=-1))
-        sums = np.add.reduceat(self.sums[order], starts, axis=0)
-        mass = np.bincount(pair, weights=self.mass, minlength=len(pairs)).astype(np.float64)
+        rows = np.arange(len(pair))  # a product adds up all columns of a row at once
+        entries = csr_array((np.ones(len(pair)), (pair, rows)))
+        mass, sums = np.asarray(entries @ self.mass), np.asarray(entries @ self.sums)
         return replace(self, key=units[pairs[:, 0]], cell=pairs[:, 1], mass=mass, sums=sums)
 
     def bundled(self) -> ClusterSums:
@@ -487,7 +487,7 @@ class SufficientStatistics:
             crossed=crossed,
         )
 
-    def part(self, column: str, label: str) -> SufficientStatistics | None:
+    def in_group(self, column: str, label: str) -> SufficientStatistics | None:
         """Of the rows of one group, by its name; None where cells do not tell them apart."""
         if column not in self.cells.names:
             return None
@@ -592,7 +592,7 @@ def _histogram(view: View, weights: FloatArray | None) -> FloatArray | None:
 
 def _among(view: View, weights: FloatArray | None) -> FloatArray | None:
     """Weights of the rows with so many quantiles below y."""
-    table = view.held(Quantiles)
+    table = view.find_prediction(Quantiles)
     if table is None:
         return None
     below = (table.values < view.evalset.y[:, None]).sum(axis=1)
