@@ -97,7 +97,9 @@ def test_what_makes_no_naive_forecast_is_refused(options: Any, message: str) -> 
 
 def test_two_values_at_one_time_need_series() -> None:
     time = np.repeat(np.arange(50), 2)
-    with pytest.raises(InputError, match=r"two \(first at row 1\): name the series \(--series\)"):
+    with pytest.raises(
+        InputError, match=r"two \(first at row 1\): name the series with .*series=COLUMN"
+    ):
         naive_quantiles(np.arange(100.0), time, LEVELS, lead=1)
     same = naive_quantiles(np.repeat(np.arange(50.0), 2), time, LEVELS, lead=1)
     np.testing.assert_array_equal(same[0::2], same[1::2])
@@ -227,9 +229,12 @@ def test_a_loss_against_what_anyone_could_have_predicted_is_told() -> None:
         ({"baseline": "seasnal"}, "baseline must be one of climatology, persistence, seasonal, m"),
         ({"lead": 0}, "lead must be a whole number of at least 1, got 0"),
         ({"lead": 1, "season": 1}, "season must be a whole number of at least 2, got 1"),
-        ({"season": 7}, r"season 7 cannot be used: it needs the lead time .*--lead N"),
+        ({"season": 7}, r"season 7 cannot be used: it needs the lead time .*Options\(lead=N\)"),
         ({"baseline": "seasonal"}, r"baseline 'seasonal' cannot be made: it needs the lead time"),
-        ({"baseline": "seasonal", "lead": 1}, "no season was found in the times: give season"),
+        (
+            {"baseline": "seasonal", "lead": 1},
+            r"no season was found in the times: give options=howsure\.Options\(season=",
+        ),
         (
             {"baseline": "persistence", "lead": 99},
             "no row has 30 earlier changes over its lead time",

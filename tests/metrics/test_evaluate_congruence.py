@@ -312,12 +312,12 @@ def test_t_sne_keeps_clusters_together_and_draws_few_rows(
 @pytest.mark.parametrize(
     ("choice", "match"),
     [
-        ({"draws": 0}, "draws must be at least 1"),
+        ({"draws": 0}, "draws must be a whole number of at least 1"),
         ({"regularization": 0.0}, "regularization must be positive"),
         ({"regularization": math.nan}, "regularization must be positive"),
         ({"bandwidth": -1.0}, "bandwidth must be positive"),
         ({"bandwidth": math.nan}, "bandwidth must be positive"),
-        ({"layout": "umap"}, "layout must be inputs, pca or t-sne"),
+        ({"layout": "umap"}, "layout must be one of inputs, pca, t-sne"),
         ({"kernel": "x"}, "kernel must be one of"),
         ({"bandwidth": "x"}, "bandwidth must be"),
     ],

@@ -312,7 +312,7 @@ def test_what_is_left_out_of_many_groups_is_told() -> None:
     assert told == {"few"}
     assert found.notes == (
         "for groups by many and few × many only means of rows are reported: above 50,000 rows or "
-        "100 groups, --also group_statistics adds all measures",
+        "100 groups, howsure.Options(also={'group_statistics'}) adds all measures",
     )
     asked = assess_groups(evaluate(held), statistics=True)
     assert asked.notes == ()

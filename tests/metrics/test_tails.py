@@ -352,7 +352,7 @@ def test_what_has_no_skill_in_a_tail_says_why() -> None:
     told = skills(EvalSet.checked(np.arange(50_001) / 1e4, slow))
     for side in ("left", "right"):
         name = f"twcrps_skill_{side}"
-        assert f"--also {name}" in told[name].reason
+        assert f"howsure.Options(also={{'{name}'}})" in told[name].reason
 
 
 def worlds(name: str, n: int, *names: object) -> EvalSet:

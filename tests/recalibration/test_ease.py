@@ -237,7 +237,7 @@ def test_bad_ease_and_few_rows_are_refused_in_words() -> None:
     held = laws(9, 100)
     none = EvalSet.checked(held.y, held.predictions)
     for name in ("o_cpa", "o_pac"):
-        with pytest.raises(InputError, match=r"No ease scores found; .*--ease COLUMN"):
+        with pytest.raises(InputError, match=r"No ease scores found; .*ease=COLUMN"):
             recalibrate(held, none, method=name, coverage=0.9)
     with pytest.raises(
         InputError, match="must have the ease score 'ease', like the calibration rows"

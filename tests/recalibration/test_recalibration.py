@@ -19,6 +19,7 @@ from howsure.predictions import (
     Intervals,
     LabelSets,
     Prediction,
+    Probabilities,
     Quantiles,
     Samples,
 )
@@ -306,6 +307,12 @@ def set_rows(rng: np.random.Generator, n: int, shift: float, scale: float) -> Ev
     return EvalSet.checked(y, LabelSets(stated > 0.3, 0.9, stated))
 
 
+def class_rows(rng: np.random.Generator, n: int, shift: float, scale: float) -> EvalSet:
+    return EvalSet.checked(
+        rng.integers(3, size=n) + shift, Probabilities(rng.dirichlet(np.full(3, scale), size=n))
+    )
+
+
 def test_defaults_for_each_kind() -> None:
     rng = child(7, "defaults")
     kinds = {
@@ -315,6 +322,7 @@ def test_defaults_for_each_kind() -> None:
         "quantiles": ("conformal", quantile_rows),
         "samples": ("scale", sample_rows),
         "label sets": ("lac", set_rows),
+        "class probabilities": ("platt", class_rows),
     }
     assert set(kinds) == set(KINDS)
     for kind, (name, rows) in kinds.items():

@@ -13,7 +13,15 @@ import pytest
 
 from damage import damaged, places
 from howsure.core.errors import HowsureError, InputError
-from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Quantiles, Samples
+from howsure.predictions import (
+    Distribution,
+    EvalSet,
+    Intervals,
+    LabelSets,
+    Probabilities,
+    Quantiles,
+    Samples,
+)
 from howsure.predictions.columns import prediction_columns
 from howsure.recalibration import (
     METHODS,
@@ -27,6 +35,7 @@ from howsure.recalibration.info import KINDS, RecalibrationOptions
 from howsure.recalibration.serialization import TaughtScale, _kept_classes
 from howsure.recalibration.shape import IsotonicRecalibrator
 
+_OF_CLASSES = (LabelSets.kind, Probabilities.kind)
 WAYS = [(kind, name) for kind in KINDS for name in methods_of(kind)]
 
 
@@ -42,8 +51,9 @@ def rows(kind: str, seed: int, n: int = 240) -> EvalSet:
         Samples.kind: lambda: Samples(mean[:, None] + rng.normal(size=(n, 19))),
         POINT: lambda: (),
         LabelSets.kind: lambda: label_sets(n, rng),
+        Probabilities.kind: lambda: Probabilities(rng.dirichlet(np.ones(3), size=n)),
     }
-    if kind == LabelSets.kind:
+    if kind in _OF_CLASSES:
         y = rng.integers(3, size=n).astype(np.float64)
     return EvalSet.checked(
         y,
@@ -76,7 +86,7 @@ def options() -> RecalibrationOptions:
 
 def numbers(mend: FittedRecalibration, kind: str) -> dict[str, Any]:
     made = mend.apply(rows(kind, 1)).evalset
-    if kind == LabelSets.kind:  # which have no columns
+    if kind in _OF_CLASSES:  # which have no columns
         return dict(made.predictions[0].numbers())
     return prediction_columns(made)
 
@@ -293,7 +303,7 @@ def test_no_method_changes_nothing() -> None:
     assert FittedRecalibration().apply(given).evalset is given
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != LabelSets.kind])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in _OF_CLASSES])
 def test_other_units_are_noticed_and_drift_is_not(kind: str) -> None:
     mend = FittedRecalibration(scales=TaughtScale.of(rows(kind, 0)))
     assert mend.notes(rows(kind, 1)) == ()

@@ -17,6 +17,7 @@ from howsure.predictions.evalset import EvalSet
 from howsure.predictions.intervals import Intervals
 from howsure.predictions.labelsets import LabelSets
 from howsure.predictions.laws import NormalLaw
+from howsure.predictions.probabilities import Probabilities
 from howsure.predictions.quantiles import Quantiles
 from howsure.predictions.samples import Samples
 
@@ -54,7 +55,7 @@ def to_columns(evalset: EvalSet) -> dict[str, Column]:
     ['y', 'lower_90', 'upper_90', 'site']
     """
     columns: dict[str, Column] = {}
-    for name, values in _named(evalset):
+    for name, values in _named(evalset):  # sets come with the probabilities that stand beside
         if name in columns and not _same(columns[name], values):
             raise InputError(
                 f"column names must differ, but two columns would be called {name!r}: rename the "
@@ -106,8 +107,13 @@ def _named(evalset: EvalSet) -> Iterator[tuple[str, Column]]:
 def _outcomes(evalset: EvalSet) -> Column:
     """What happened; classes by their labels."""
     for prediction in evalset.predictions:
-        if isinstance(prediction, LabelSets) and prediction.labels is not None:
-            return np.array(prediction.labels, dtype=object)[evalset.y.astype(np.int64)]
+        classes = None
+        if isinstance(prediction, LabelSets):
+            classes = prediction.labels
+        elif isinstance(prediction, Probabilities):
+            classes = prediction.classes
+        if classes is not None:
+            return np.array(classes, dtype=object)[evalset.y.astype(np.int64)]
     return evalset.y
 
 
@@ -131,6 +137,9 @@ def _columns_of_prediction(prediction: Prediction) -> Iterator[tuple[str, Column
                 yield f"q{level}", bound
     elif isinstance(prediction, Samples):
         yield from _numbered("s", prediction.sorted_samples)
+    elif isinstance(prediction, Probabilities):
+        for name, values in zip(prediction.names, prediction.table.T, strict=True):
+            yield f"p_{name}", values
     elif isinstance(prediction, LabelSets):
         labels = prediction.names
         sets = [written_set(row, labels) for row in prediction.members]

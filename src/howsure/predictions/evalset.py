@@ -434,13 +434,13 @@ def series_of(evalset: EvalSet, times: IntArray) -> IntArray | None:
     if 2 * evalset.n < 3 * count:
         return None
 
-    def apart(codes: IntArray) -> bool:
+    def are_distinct(codes: IntArray) -> bool:
         levels = int(codes.max()) + 1
         cells = np.unique(codes * count + times)
         return levels > 1 and len(cells) == len(times) and 4 * len(times) >= levels * count
 
     if evalset.cluster is not None:
-        stated = evalset.series is not None or apart(evalset.cluster.codes)
+        stated = evalset.series is not None or are_distinct(evalset.cluster.codes)
         codes = evalset.cluster.codes if evalset.series is None else evalset.series.codes
         levels = {
             int(labels.max())
@@ -455,7 +455,7 @@ def series_of(evalset: EvalSet, times: IntArray) -> IntArray | None:
         for feature in evalset.features.values()
         if feature.dtype.kind not in "biufM"
     ]
-    return min((column for column in columns if apart(column)), key=np.max, default=None)
+    return min((column for column in columns if are_distinct(column)), key=np.max, default=None)
 
 
 def unnamed(evalset: EvalSet, times: IntArray, series: IntArray | None) -> bool:

@@ -19,7 +19,7 @@ from howsure.core.arrays import (
     in_percent,
 )
 from howsure.core.classes import frozen
-from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.errors import InputError, UnanswerableError, either
 from howsure.core.formats import percent
 from howsure.core.registry import check_known
 from howsure.predictions.base import Prediction, Rows, listed_numbers, tail_levels
@@ -78,7 +78,8 @@ class Intervals(Prediction):
             for column in range(low.shape[1]):
                 check_interval(low[:, column], high[:, column])
         except InputError as error:
-            way = "; crossing='sort' (--crossing sort) swaps them" * bool(crossed.any())
+            sort = either("howsure.Table(…, crossing='sort')", "--crossing sort")
+            way = f"; {sort} swaps them" * bool(crossed.any())
             raise InputError(f"{error}{way}") from error
         if (low == np.inf).any() or (high == -np.inf).any():
             raise InputError("lower must not be +inf and upper must not be -inf")

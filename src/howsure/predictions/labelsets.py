@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Self, final
 
@@ -13,10 +12,13 @@ from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray, as_ma
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.predictions.base import Prediction, Rows
-
-# How far probabilities, often of single precision, may be from summing to 1: 1,000 of them round
-# by less.
-_MAX_ERROR_OF_SUM = 1e-3
+from howsure.predictions.probabilities import (
+    Probabilities,
+    check_probabilities,
+    checked_labels,
+    class_numbers,
+    drawn_classes,
+)
 
 
 @final
@@ -90,7 +92,7 @@ class LabelSets(Prediction):
     @classmethod
     def likeliest(
         cls,
-        probabilities: npt.ArrayLike,
+        probabilities: npt.ArrayLike | Probabilities,
         coverage: float,
         labels: Sequence[str] | None = None,
     ) -> Self:
@@ -98,7 +100,7 @@ class LabelSets(Prediction):
 
         Parameters
         ----------
-        probabilities : array-like of shape (n, classes)
+        probabilities : Probabilities or array-like of shape (n, classes)
             What the classifier said of each class; classes of one probability go together.
         coverage : float
             The probability to reach, in (0, 1).
@@ -115,13 +117,10 @@ class LabelSets(Prediction):
         >>> LabelSets.likeliest([[0.95, 0.04, 0.01], [0.5, 0.3, 0.2]], 0.9).sizes
         array([1, 3])
         """
-        stated = as_matrix(probabilities, "probabilities")
-        share = check_fraction(coverage, "coverage")
-        order = np.argsort(-stated, axis=1, kind="stable")
-        rising = np.take_along_axis(stated, order, axis=1)
-        before = np.cumsum(rising, axis=1) - rising
-        fewest = np.where(before < share - 1e-12, rising, np.inf).min(axis=1, initial=np.inf)
-        sets = cls(stated >= fewest[:, None], share, stated, labels)
+        stated = probabilities
+        if not isinstance(stated, Probabilities):
+            stated = Probabilities(stated, labels)
+        sets = cls(stated.likeliest(coverage), coverage, stated.table, stated.classes)
         object.__setattr__(sets, "own", True)
         return sets
 
@@ -168,14 +167,8 @@ class LabelSets(Prediction):
 
     def contains(self, y: FloatArray) -> BoolArray:
         """Whether the true class, a whole number from 0, is in the set; shape (n,)."""
-        classes = self.members.shape[1]
-        wrong = ~((y >= 0) & (y < classes) & (y == np.floor(y)))
-        if wrong.any():
-            raise InputError(
-                f"with label sets, y must contain class numbers from 0 to {classes - 1}, got "
-                f"{y[np.argmax(wrong)]:g} at row {int(np.argmax(wrong))}"
-            )
-        return self.members[np.arange(self.n), y.astype(np.int64)]
+        codes = class_numbers(y, self.members.shape[1], self.kind)
+        return self.members[np.arange(self.n), codes]
 
     @property
     def claims(self) -> FloatArray:
@@ -198,33 +191,4 @@ class LabelSets(Prediction):
         """A class drawn from the probabilities, where these are known."""
         if self.probabilities is None:
             return super(LabelSets, self).redrawn(y, uniforms)  # noqa: UP008 slots: made anew
-        rising = self.probabilities.cumsum(axis=1)
-        drawn = (rising <= uniforms[:, None] * rising[:, -1:]).sum(axis=1)
-        last = self.probabilities.shape[1] - 1
-        return np.minimum(drawn, last).astype(np.float64), self
-
-
-def check_probabilities(stated: FloatArray, name: str) -> None:
-    """Raise `InputError` where a row of probabilities is negative or does not sum to 1."""
-    sums = stated.sum(axis=1)
-    negative = np.asarray((stated < 0).any(axis=1))
-    wrong = negative | (np.abs(sums - 1.0) > _MAX_ERROR_OF_SUM)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        what = f"least {stated[row].min():.6g}" if negative[row] else f"sum {sums[row]:.6g}"
-        raise InputError(
-            f"{name} must be at least 0 and sum to 1 in each row; {int(wrong.sum())} rows do not "
-            f"(first at row {row}: {what})"
-        )
-
-
-def checked_labels(labels: Sequence[str], classes: int) -> tuple[str, ...]:
-    """Names of so many classes, all different."""
-    names = tuple(map(str, labels))
-    if isinstance(labels, str) or len(names) != classes:
-        got = "a text" if isinstance(labels, str) else len(names)
-        raise InputError(f"labels must name {classes} classes, got {got}")
-    ((name, count),) = Counter(names).most_common(1)
-    if count > 1:
-        raise InputError(f"labels must be distinct, got {name!r} {count} times")
-    return names
+        return drawn_classes(self.probabilities, uniforms), self

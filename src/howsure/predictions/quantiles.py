@@ -17,7 +17,7 @@ from howsure.core.arrays import (
     plain_array,
 )
 from howsure.core.classes import frozen
-from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.errors import InputError, UnanswerableError, either
 from howsure.predictions.base import (
     Prediction,
     Rows,
@@ -256,14 +256,15 @@ def _told_crossing(table: FloatArray, crossed: BoolArray) -> str:
         f"quantiles must increase with their level; they cross in {count} "
         f"{'row' if count == 1 else 'rows'} (first at row {int(np.argmax(crossed))})"
     )
+    sort = either("howsure.Table(…, crossing='sort')", "--crossing sort")
     if len(table) == table.shape[1] and (np.diff(table, axis=0) >= 0).all():
         return f"{message}; they look transposed: give values.T"
     if count == len(table) > 1 and (np.diff(table, axis=1) <= 0).all():
         return (
             f"{message}; the quantiles decrease in each row, so levels look reversed: give "
-            "levels[::-1]; crossing='sort' (--crossing sort) reverses each row"
+            f"levels[::-1]; {sort} reverses each row"
         )
-    return f"{message}; crossing='sort' (--crossing sort) sorts each row"
+    return f"{message}; {sort} sorts each row"
 
 
 def _are_shares(values: FloatArray) -> bool:

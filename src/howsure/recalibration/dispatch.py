@@ -11,13 +11,18 @@ from typing import Any, Final, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.conformal.ranks import DELTA, RankRule
-from howsure.conformal.thresholds import TooFew
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.errors import InputError
 from howsure.core.records import ResultTable
 from howsure.core.registry import check_known, unknown
-from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Prediction
+from howsure.predictions import (
+    Distribution,
+    EvalSet,
+    Intervals,
+    LabelSets,
+    Prediction,
+    Probabilities,
+)
 from howsure.predictions.laws import NormalLaw
 from howsure.recalibration import (
     affine,
@@ -25,6 +30,7 @@ from howsure.recalibration import (
     group,
     inputs,
     intervals_from_distributions,
+    probabilities,
     recent,
     scaling,
     sets,
@@ -40,9 +46,8 @@ from howsure.recalibration.base import (
 )
 from howsure.recalibration.group import has_ease
 from howsure.recalibration.info import KINDS, MethodInfo, RecalibrationOptions
-from howsure.recalibration.levels import DEFAULT_LEVELS
 from howsure.recalibration.recent import since_rows
-from howsure.recalibration.sets import NO_PROBABILITIES
+from howsure.recalibration.sets import without_probabilities
 
 
 class FittedMethods:
@@ -114,16 +119,7 @@ def recalibrate(
     calibration: EvalSet,
     *,
     method: str | None = None,
-    coverage: float | None = None,
-    too_few: TooFew = "infinite",
-    rank: RankRule = "conformal",
-    delta: float = DELTA,
-    levels: npt.ArrayLike = DEFAULT_LEVELS,
-    by: str | Sequence[str] = (),
-    since: Any = None,
-    bins: int | None = None,
-    penalty: float | None = None,
-    seed: int = 0,
+    **options: Any,
 ) -> Recalibrated:
     """Widen, narrow or shift the predictions of a test set, as fitted on calibration rows.
 
@@ -151,6 +147,8 @@ def recalibrate(
           ``shift_scale``, ``multiply``, ``widths``.
         - A point forecast: ``split`` (default; alias ``cp``), ``asymmetric``, ``shift``,
           ``multiply``.
+        - Class probabilities: ``platt`` (default), ``shift``, ``temperature``, ``beta``,
+          ``isotonic``, ``group``; and those of label sets, which make sets of them.
         - Label sets: ``lac`` (default), ``aps``, ``raps``, ``saps``, ``o_lac``, ``o_saps``,
           ``temperature``.
 
@@ -209,40 +207,39 @@ def recalibrate(
     >>> mended.methods
     {'intervals': 'cqr'}
     """
-    columns = (by,) if isinstance(by, str) else tuple(by)
-    if columns and method not in (None, "group"):
-        raise InputError(f"by needs the method 'group' or no method, got {method!r}")
-    method = "group" if columns else method
-    _check_kinds(test, calibration, method)
-    options = RecalibrationOptions(
-        coverage=coverage,
-        too_few=too_few,
-        rank=rank,
-        delta=delta,
-        levels=levels,
-        bins=bins,
-        penalty=penalty,
-        seed=seed,
-        by=columns,
-        since=since,
-    )
+    fitted, notes = fit_methods(test, calibration, method, **options)
+    return applied(fitted, with_one_kind_of_classes(test, method), notes)
+
+
+def fit_methods(
+    like: EvalSet, calibration: EvalSet, method: str | None = None, **options: Any
+) -> tuple[tuple[Recalibrator, ...], list[str]]:
+    """A fitted method for each kind of prediction of rows, and notes; options as `recalibrate`."""
+    choices = _checked(options)
+    if choices.by:
+        if method not in (None, "group"):
+            raise InputError(f"by needs the method 'group' or no method, got {method!r}")
+        method = "group"
+    like, calibration = (with_one_kind_of_classes(rows, method) for rows in (like, calibration))
+    _check_kinds(like, calibration, method)
     notes: list[str] = []
-    if since is not None:
-        all_rows = calibration.n
-        calibration = since_rows(calibration, since)
+    if choices.since is not None:
+        all_rows, calibration = calibration, since_rows(calibration, choices.since)
         notes.append(
-            f"{calibration.n:,} of {all_rows:,} calibration rows are from {since!s} or later and "
-            "were used."
+            f"{calibration.n:,} of {all_rows.n:,} calibration rows are from {choices.since!s} or "
+            "later and were used."
         )
-    kinds = kinds_of(test)
+    kinds = kinds_of(like)
     chosen = [method_of(kind, method) for kind in kinds]
     fitted = tuple(
-        (info or _default(kind, calibration)).make(kind, options).fit(calibration)
+        (info or _default(kind, calibration)).make(kind, choices).fit(calibration)
         for kind, info in zip(kinds, chosen, strict=True)
     )
-    takes = {Intervals.kind, POINT, LabelSets.kind} & set(kinds)
-    makes = any(info is not None and info.gives == "intervals" for info in chosen)
-    if coverage is not None and not (takes or makes):
+    kinds_using = {Intervals.kind, POINT, Probabilities.kind, LabelSets.kind}
+    uses_coverage = not kinds_using.isdisjoint(kinds) or any(
+        info is not None and info.gives == "intervals" for info in chosen
+    )
+    if choices.coverage is not None and not uses_coverage:
         notes.append(
             "The given coverage was not used: it applies only to intervals, sets and point "
             "forecasts."
@@ -254,7 +251,7 @@ def recalibrate(
             for used, info in zip(fitted, chosen, strict=True)
             if info is None
         )
-    return applied(fitted, test, notes)
+    return fitted, notes
 
 
 def applied(
@@ -294,11 +291,21 @@ def suited(rows: EvalSet, method: str) -> EvalSet:
     )
 
 
+def with_one_kind_of_classes(rows: EvalSet, method: str | None) -> EvalSet:
+    """Rows with class probabilities or with the sets made of them, whichever a method is for."""
+    kinds = [prediction.kind for prediction in rows.predictions]
+    if not {Probabilities.kind, LabelSets.kind} <= set(kinds):
+        return rows
+    sets = method is None or method_of(LabelSets.kind, method) is not None
+    left_out = Probabilities.kind if sets else LabelSets.kind
+    return replace(rows, predictions=tuple(p for p in rows.predictions if p.kind != left_out))
+
+
 def _check_kinds(test: EvalSet, calibration: EvalSet, method: str | None) -> None:
     kinds = kinds_of(test)
     sets = [b for held in (test, calibration) for b in held.predictions if isinstance(b, LabelSets)]
     if any(label_set.probabilities is None for label_set in sets):
-        raise InputError(NO_PROBABILITIES)
+        raise without_probabilities()
     held = {prediction.kind for prediction in calibration.predictions}
     if calibration.point is not None:
         held.add(POINT)
@@ -351,14 +358,18 @@ _FILES: Final = (
     inputs,
     recent,
     sets,
+    probabilities,
 )
 
 _LISTED: Final = tuple(info for file in _FILES for info in file.METHODS)
 
 METHODS: Final[Mapping[str, MethodInfo]] = MappingProxyType(
-    {
+    {  # of methods of one name for several kinds, that which is listed first
         info.name: info
-        for info in sorted(_LISTED, key=lambda info: (info.complexity or math.inf, info.turn))
+        for info in sorted(
+            {info.name: info for info in _LISTED[::-1]}.values(),
+            key=lambda info: (info.complexity or math.inf, info.turn),
+        )
     }
 )
 """Every way to recalibrate by its name; what is advised stands first, the simplest before all."""
@@ -390,7 +401,8 @@ def method(name: str, kind: str | None = None, **options: Any) -> RecalibrationM
     ----------
     name : str
         A name of `METHODS`, such as ``shape``; `recalibrate` lists them by kind of prediction.
-    kind : {"intervals", "point", "distributions", "quantiles", "samples", "label sets"}, optional
+    kind : {"intervals", "point", "distributions", "quantiles", "samples", "class probabilities",
+            "label sets"}, optional
         The kind of prediction that it is for; by default the first that `METHODS` has for the name.
     **options
         ``coverage``, ``too_few``, ``rank``, ``delta``, ``levels``, ``by``, ``since``, ``bins``,
@@ -422,14 +434,18 @@ def method(name: str, kind: str | None = None, **options: Any) -> RecalibrationM
     suiting = method_of(kind, name)
     if suiting is None:
         raise InputError(unknown(kind, [k for k in KINDS if method_of(k, name)], "kind"))
-    for option in options:
-        check_known(option, _OPTIONS, "option")
-    if isinstance(options.get("by"), str):
-        options["by"] = (options["by"],)
-    return suiting.make(kind, RecalibrationOptions(**options))
+    return suiting.make(kind, _checked(options))
 
 
 _OPTIONS: Final = tuple(field.name for field in fields(RecalibrationOptions))
+
+
+def _checked(options: Mapping[str, Any]) -> RecalibrationOptions:
+    """Options of methods, the names of which are known."""
+    for option in options:
+        check_known(option, _OPTIONS, "option")
+    by = options.get("by", ())
+    return RecalibrationOptions(**{**options, "by": (by,) if isinstance(by, str) else tuple(by)})
 
 
 def method_of(kind: str, name: str | None) -> MethodInfo | None:

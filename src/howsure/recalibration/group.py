@@ -19,6 +19,7 @@ from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, within
 from howsure.core.formats import counted
+from howsure.inputs.roles import name_roles
 from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles, Samples
 from howsure.recalibration.base import (
     POINT,
@@ -591,7 +592,7 @@ def has_ease(rows: EvalSet) -> bool:
 def ease_column(rows: EvalSet) -> str:
     """The feature that holds the ease of each row."""
     if not has_ease(rows):
-        raise InputError("No ease scores found; name their column with ease=COLUMN (--ease COLUMN)")
+        raise InputError(f"No ease scores found; name their column with {name_roles(ease=...)}")
     return rows.ease
 
 

@@ -10,7 +10,14 @@ import numpy.typing as npt
 from howsure.conformal.ranks import DELTA, RankRule
 from howsure.conformal.thresholds import TooFew
 from howsure.core.classes import frozen
-from howsure.predictions import Distribution, Intervals, LabelSets, Quantiles, Samples
+from howsure.predictions import (
+    Distribution,
+    Intervals,
+    LabelSets,
+    Probabilities,
+    Quantiles,
+    Samples,
+)
 from howsure.recalibration.base import POINT, FittedParameter, RecalibrationMethod, Recalibrator
 from howsure.recalibration.levels import DEFAULT_LEVELS
 
@@ -20,6 +27,7 @@ KINDS: Final = (
     Distribution.kind,
     Quantiles.kind,
     Samples.kind,
+    Probabilities.kind,
     LabelSets.kind,
 )
 """What can be recalibrated, in the order in which the kinds of a table are reported."""

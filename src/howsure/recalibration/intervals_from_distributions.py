@@ -169,12 +169,12 @@ def _describe_widening(learnt: Sequence[FittedParameter]) -> str:
 
 
 def _method_maker(name: str) -> Callable[[str, RecalibrationOptions], RecalibrationMethod]:
-    def make(kind: str, options: RecalibrationOptions) -> RecalibrationMethod:
+    def make_method(kind: str, options: RecalibrationOptions) -> RecalibrationMethod:
         if kind in (Intervals.kind, POINT):
             return ConformalIntervals(name, kind, *options.threshold)
         return DerivedIntervals(name, kind, options.wanted, *options.threshold[1:])
 
-    return make
+    return make_method
 
 
 METHODS: Final = (

@@ -17,9 +17,9 @@ from howsure._version import __version__
 from howsure.core.arrays import FloatArray, shortened
 from howsure.core.classes import brief_repr, frozen
 from howsure.core.convert import checked, field_hints, read_json
-from howsure.core.errors import HowsureError, InputError
+from howsure.core.errors import HowsureError, InputError, either
 from howsure.core.files import atomic_write, check_outputs
-from howsure.predictions import EvalSet, Intervals, Quantiles
+from howsure.predictions import EvalSet, Intervals, LabelSets, Probabilities, Quantiles
 from howsure.recalibration.base import POINT, Recalibrator, kinds_of
 from howsure.recalibration.dispatch import METHODS, FittedMethods, InTurn, Recalibrated, applied
 
@@ -33,6 +33,7 @@ _MAX_BYTES: Final = 1 << 28
 # or 1,000. By hand.
 _MAX_SPREADS_APART: Final = 20.0
 _KINDS: Final = "biuf"  # of arrays that are kept
+_OF_CLASSES: Final = {Probabilities.kind, LabelSets.kind}
 
 
 @frozen(kw_only=True)
@@ -59,14 +60,14 @@ class TaughtScale:
     @classmethod
     def among(cls, scales: Sequence[TaughtScale]) -> tuple[Self, ...]:
         """Of each kind the medians of the scales of parts, near enough to tell units apart."""
-        made = []
+        medians = []
         for kind in dict.fromkeys(scale.kind for scale in scales):
             parts = np.array([(s.center, s.reach, s.spread) for s in scales if s.kind == kind])
             center, reach, _ = np.median(parts, axis=0).tolist()
             known = parts[~np.isnan(parts[:, 2]), 2]
             spread = float(np.median(known)) if len(known) else math.nan
-            made.append(cls(kind=kind, center=center, reach=reach, spread=spread))
-        return tuple(made)
+            medians.append(cls(kind=kind, center=center, reach=reach, spread=spread))
+        return tuple(medians)
 
     def unlike(self, other: TaughtScale) -> bool:
         """Whether predictions differ by more than new rows of the same units could."""
@@ -140,18 +141,17 @@ class FittedRecalibration(FittedMethods):
         InputError
             If the rows do not hold what the calibration rows held.
         """
-        told = self.notes(rows) if notes is None else tuple(notes)
+        notes = self.notes(rows) if notes is None else tuple(notes)
         if not self.recalibrators:
-            return Recalibrated(evalset=rows, recalibrators=(), notes=told)
+            return Recalibrated(evalset=rows, recalibrators=(), notes=notes)
         try:
-            made = applied(self.recalibrators, rows, told)
+            return applied(self.recalibrators, rows, notes)
         except HowsureError:
             raise
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             if not self.source:
                 raise
             raise InputError(f"{self.source} cannot be applied: {error}") from error
-        return made
 
     def notes(self, rows: EvalSet) -> tuple[str, ...]:
         """What to say of what was learnt, and where rows are unlike those it was learnt from."""
@@ -167,7 +167,10 @@ class FittedRecalibration(FittedMethods):
             for now in scales
             if now.kind in known and known[now.kind].unlike(now)
         ]
-        extra = [kind for kind in kinds if self.recalibrators and kind not in self.methods]
+        fitted = set(self.methods)
+        if fitted & _OF_CLASSES:  # the sets of class probabilities follow from these, or are made
+            fitted |= _OF_CLASSES
+        extra = [kind for kind in kinds if self.recalibrators and kind not in fitted]
         if extra:
             told.append(f"There is no fit for {', '.join(extra)}, which are omitted.")
         return (*self.facts, *told)
@@ -308,9 +311,13 @@ def _parsed(text: str, name: str) -> dict[str, Any]:
     if type(version) is not int or version != VERSION:
         raise InputError(
             f"{name} has version {shortened(version)}, and this howsure reads {VERSION}: "
-            "recreate it with howsure recalibrate NEW --calibration TABLE -o OUT --keep FILE"
+            f"recreate it with {either(_IN_PYTHON, _ON_COMMAND)}"
         )
     return found
+
+
+_IN_PYTHON: Final = "howsure.recalibrate(new, calibration).fitted.save(FILE)"
+_ON_COMMAND: Final = "howsure recalibrate NEW --calibration TABLE -o OUT --keep FILE"
 
 
 def _to_json(value: Any) -> Any:

@@ -28,9 +28,10 @@ from howsure.conformal.thresholds import TooFew, check_few
 from howsure.core import formats
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
 from howsure.core.classes import frozen
-from howsure.core.errors import InputError, UnanswerableError, within
+from howsure.core.errors import InputError, UnanswerableError, either, within
 from howsure.core.formats import counted
-from howsure.predictions import EvalSet, LabelSets
+from howsure.inputs.roles import name_roles
+from howsure.predictions import EvalSet, LabelSets, Probabilities
 from howsure.predictions.evalset import content_order
 from howsure.recalibration.base import (
     FittedParameter,
@@ -51,13 +52,19 @@ SCORES: Mapping[str, Callable[..., Score]] = MappingProxyType(
 EASED_SETS: Mapping[str, str] = MappingProxyType({"o_lac": "lac", "o_saps": "saps"})
 """Those with a threshold for each bin by ease, and whose score they use."""
 TEMPERATURE = "temperature"
+# The usual coverage, as of a model's intervals.
+_USUAL_COVERAGE: Final = 0.9
 # As Jang and Lee divide them.
 SHARE_FOR_TUNING: Final = 0.5
 """Of the calibration rows, those that tune."""
-NO_PROBABILITIES = (
-    "label sets need class probabilities to be recalibrated: name their columns, softmax='p_*' "
-    "(--softmax 'p_*'), or give LabelSets(members, coverage, probabilities)"
-)
+
+
+def without_probabilities() -> InputError:
+    """The error for label sets that have no class probabilities."""
+    return InputError(
+        "label sets need class probabilities to be recalibrated: name their columns, "
+        f"{name_roles(softmax='p_*')}, or give howsure.LabelSets(members, coverage, probabilities)"
+    )
 
 
 @final
@@ -83,6 +90,8 @@ class ProbabilitySets(RecalibrationMethod):
         λ of RAPS and SAPS.
     seed : int
         Of the draws of scores, and of the rows that tune. Both belong to rows by content.
+    belief : {"label sets", "class probabilities"}
+        What sets are made of; of probabilities alone they have coverage 0.9 if none is given.
 
     Notes
     -----
@@ -108,6 +117,7 @@ class ProbabilitySets(RecalibrationMethod):
     bins: int | None = None
     penalty: float | None = None
     seed: int = 0
+    belief: str = LabelSets.kind
 
     def fit(self, calibration: EvalSet) -> SetRecalibrator:
         """Learn a temperature or thresholds from held-out rows.
@@ -128,11 +138,12 @@ class ProbabilitySets(RecalibrationMethod):
             raise InputError("label sets need frequency weights, got importance weights")
         if self.method in EASED_SETS:
             ease_column(calibration)
-        sets = prediction_of(calibration, LabelSets)
+        sets = sets_of(calibration, self.coverage)
         _stated(sets)
+        calibration = replace(calibration, predictions=(sets,))
         rows = repeated(calibration.take(content_order([calibration])))
         blank = SetRecalibrator(
-            belief=LabelSets.kind,
+            belief=self.belief,
             method=self.method,
             parameters=(),
             guarantee="",
@@ -273,7 +284,8 @@ class ProbabilitySets(RecalibrationMethod):
             with within("calibration"):
                 choice = tuner.choose(x, y)
         except UnanswerableError as error:
-            wanted = "bins (--bins)" if self.method == "o_lac" else "penalty (--penalty)"
+            name = "bins" if self.method == "o_lac" else "penalty"
+            wanted = either(f"{name}=…", f"--{name}")
             raise UnanswerableError(f"{error}: give {wanted}, or more calibration rows") from error
         score, groups = choice.best
         assert isinstance(score, LAC | APS | RAPS | SAPS)
@@ -310,7 +322,7 @@ class SetRecalibrator(Recalibrator):
 
     def transform(self, evalset: EvalSet) -> tuple[LabelSets, tuple[str, ...]]:
         """Sets by the thresholds or the temperature; with the latter, of tempered probabilities."""
-        sets = prediction_of(evalset, LabelSets)
+        sets = sets_of(evalset, self.coverage)
         stated = _stated(sets)
         if sets.names != self.labels:
             raise InputError(
@@ -369,22 +381,32 @@ def _few(labels: tuple[str, ...]) -> str:
     return ", ".join(labels[:6]) + (", …" if len(labels) > 6 else "")
 
 
+def sets_of(evalset: EvalSet, coverage: float | None) -> LabelSets:
+    """The label sets of rows; of class probabilities alone those that they claim themselves."""
+    for prediction in evalset.predictions:
+        if isinstance(prediction, Probabilities) and len(evalset.predictions) == 1:
+            return LabelSets.likeliest(prediction, coverage or _USUAL_COVERAGE)
+    return prediction_of(evalset, LabelSets)
+
+
 def _stated(sets: LabelSets) -> FloatArray:
     if sets.probabilities is None:
-        raise InputError(NO_PROBABILITIES)
+        raise without_probabilities()
     return sets.probabilities
 
 
 def _info(name: str) -> MethodInfo:
+    of_probabilities = () if name == TEMPERATURE else (Probabilities.kind,)
     return MethodInfo(
         name=name,
-        kinds=(LabelSets.kind,),
-        make=lambda _, options: ProbabilitySets(
+        kinds=(LabelSets.kind, *of_probabilities),
+        make=lambda kind, options: ProbabilitySets(
             name,
             *options.threshold,
             bins=options.bins,
             penalty=options.penalty,
             seed=options.seed,
+            belief=kind,
         ),
         saves=(SetRecalibrator,),
         needs="ease" if name in EASED_SETS else "",

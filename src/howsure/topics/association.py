@@ -374,14 +374,14 @@ def _uncertainty(view: View, coverage: float) -> FloatArray:
         sd: FloatArray = view.get("sd")
     except UnanswerableError:
         widest = _widest(view)
-        view.told("uncertainty", "width")
+        view.note_source("uncertainty", "width")
         return widest
-    view.told("uncertainty", "sd")
+    view.note_source("uncertainty", "sd")
     return sd
 
 
 def _widest(view: View) -> FloatArray:
-    intervals = view.held(Intervals)
+    intervals = view.find_prediction(Intervals)
     if intervals is not None:
         return _between(intervals.lower[:, -1], intervals.upper[:, -1])
     table = view.prediction(Quantiles)
@@ -402,7 +402,7 @@ def _with_point(view: View, _: float) -> View:
     try:
         view.get("point")
     except UnanswerableError:
-        intervals = view.held(Intervals)
+        intervals = view.find_prediction(Intervals)
         if intervals is None:
             raise
         bounded = np.isfinite(intervals.lower[:, 0]) & np.isfinite(intervals.upper[:, 0])

@@ -18,13 +18,14 @@ from scipy import special
 
 from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray, as_vector
 from howsure.core.convert import check_whole
-from howsure.core.errors import InputError, UnanswerableError
+from howsure.core.errors import InputError, UnanswerableError, either
 from howsure.core.labels import Categories, as_labels
 from howsure.core.records import Direction
 from howsure.core.registry import check_known
 from howsure.core.times import slots
 from howsure.engine.metric import Array, Metric, Question, Topic, estimated
 from howsure.engine.view import View, choose_coverages
+from howsure.inputs.roles import name_roles
 from howsure.predictions import Distribution, EvalSet, Intervals, Quantiles, Samples
 from howsure.predictions.base import wanted_levels
 from howsure.predictions.evalset import BaselineForecast
@@ -111,7 +112,7 @@ class _Past:
         if twice := np.flatnonzero(y != values[position]).tolist():
             raise InputError(
                 "y must be one value at each time of each series, got two (first at row "
-                f"{twice[0]}): name the series (--series)"
+                f"{twice[0]}): name the series with {name_roles(series=...)}"
             )
         return cls(values, distinct, stride)
 
@@ -232,18 +233,18 @@ def _naive(
     Raises `InputError` where they cannot be made of these rows.
     """
     if evalset.time is None:
-        raise InputError("it needs the time of each row: give time (--time COLUMN)")
+        raise InputError(f"it needs the time of each row: give {name_roles(time=...)}")
     if ahead is None:
         raise InputError(
-            "it needs the lead time of rows in steps: give lead (--lead N) or a column of horizons "
-            "(--horizon COLUMN)"
+            f"it needs the lead time of rows in steps: give {_of_options(lead='N')} or "
+            f"{name_roles(horizon=...)}"
         )
     if evalset.share < 1.0:
         raise InputError("it needs all rows, and the table is read in parts")
     leads = _leads(ahead, evalset.n)
     length, count, unit = (season, season, "step") if season else _season_of(evalset.time)
     if baseline == "seasonal" and not length:
-        raise InputError("no season was found in the times: give season (--season STEPS)")
+        raise InputError(f"no season was found in the times: give {_of_options(season='STEPS')}")
     series = np.zeros(evalset.n, dtype=np.int64) if evalset.series is None else evalset.series.codes
     places = slots(evalset.time)
     past = _Past.of(evalset.y, places, series)
@@ -254,7 +255,7 @@ def _naive(
         words = _before(leads, length, count, unit)
         tables["seasonal"] = length, f"the seasonal naive forecast ({words})"
 
-    def make(levels: FloatArray) -> list[BaselineForecast]:
+    def forecast_at(levels: FloatArray) -> list[BaselineForecast]:
         forecasts = []
         for kind, (steps, name) in tables.items() if len(levels) else ():
             table = past.table(places, series, leads, steps, levels)
@@ -277,7 +278,7 @@ def _naive(
             )
         return forecasts
 
-    return make
+    return forecast_at
 
 
 def _before(leads: IntArray, season: int, count: int, unit: str) -> str:
@@ -331,7 +332,7 @@ def _against(view: View, _: float, *, kind: str) -> Estimate:
     evalset = view.evalset
     other = next((baseline for baseline in evalset.baselines if baseline.kind == kind), None)
     if other is None:
-        raise UnanswerableError(_LACKING[kind])
+        raise UnanswerableError(_why_unknown(kind))
     ours, theirs, score = _scores(view, view.on(replace(evalset, predictions=other.predictions)))
     rows, weights = other.known, evalset.multiplicities
     if not rows.any():
@@ -389,16 +390,31 @@ def _losses(view: View, members: FloatArray | None, levels: FloatArray) -> Float
 
 def _members(view: View) -> FloatArray | None:
     """The members of an ensemble of several; None of other predictions."""
-    samples = view.held(Samples)
-    richer = view.held(Distribution) is not None or view.held(Quantiles) is not None
+    samples = view.find_prediction(Samples)
+    richer = (
+        view.find_prediction(Distribution) is not None
+        or view.find_prediction(Quantiles) is not None
+    )
     return None if samples is None or samples.size < 2 or richer else samples.sorted_samples
 
 
-_LACKING: Final = {
-    "persistence": "no lead is known: give lead (--lead N) or horizons (--horizon COLUMN)",
-    "seasonal": "no lead or no season is known: give lead (--lead N) and season (--season STEPS)",
-    "model": "no baseline is named (--baseline MODEL)",
-}
+def _of_options(**options: str) -> str:
+    """Options of an assessment, as they are given where howsure was asked."""
+    python = ", ".join(f"{name}={value}" for name, value in options.items())
+    flags = " ".join(f"--{name} {value}" for name, value in options.items())
+    return either(f"options=howsure.Options({python})", flags)
+
+
+def _why_unknown(kind: str) -> str:
+    """Why there is no baseline of a kind, and what to give."""
+    if kind == "persistence":
+        lead = _of_options(lead="N")
+        horizon = either("howsure.Table(…, horizon=COLUMN)", "--horizon COLUMN")
+        return f"no lead is known: give {lead} or horizons, {horizon}"
+    if kind == "seasonal":
+        return f"no lead or no season is known: give {_of_options(lead='N', season='STEPS')}"
+    return f"no baseline is named: give {_of_options(baseline='MODEL')}"
+
 
 _entry = partial(
     Metric,

@@ -366,9 +366,9 @@ def _ends(view: View, coverage: float) -> tuple[FloatArray, FloatArray]:
     """Lower and upper ends: given ones, or those that the richest prediction implies."""
     if math.isnan(coverage):
         intervals = view.prediction(Intervals)
-        view.told("ends", intervals.kind, coverage)
+        view.note_source("ends", intervals.kind, coverage)
         return intervals.lower[:, 0], intervals.upper[:, 0]
-    table = view.held(Quantiles)
+    table = view.find_prediction(Quantiles)
     stated: tuple[type[Prediction], ...] = (Intervals, Distribution)
     if table is None or table.widest:  # what bounds one side alone goes after the others
         stated = (*stated, Quantiles)
@@ -385,13 +385,13 @@ def _width(view: View, coverage: float) -> FloatArray:
 
 def _judged_sets(view: View) -> LabelSets | None:
     """The label sets, where these and no intervals are judged."""
-    return view.held(LabelSets) if view.held(Intervals) is None else None
+    return view.find_prediction(LabelSets) if view.find_prediction(Intervals) is None else None
 
 
 def _covered(view: View, coverage: float) -> Any:
     sets = _judged_sets(view)
     if sets is not None:
-        view.told("covered", sets.kind, coverage)
+        view.note_source("covered", sets.kind, coverage)
         if not math.isnan(coverage) and abs(sets.coverage - coverage) > 1e-9:
             raise UnanswerableError(f"label sets were given at coverage {sets.coverage:g}")
         return sets.contains(view.evalset.y)
@@ -479,7 +479,7 @@ def _interval_calibration(evaluation: Evaluation, confidence: float) -> list[Cur
 
 def _reachable(view: View) -> list[float]:
     """Nominal coverages to draw: given ones, or a grid of those that can be derived."""
-    intervals = view.held(Intervals)
+    intervals = view.find_prediction(Intervals)
     coverages = [] if intervals is None else list(intervals.coverages)
     if not coverages:
         coverages = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]

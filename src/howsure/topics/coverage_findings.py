@@ -22,8 +22,8 @@ from howsure.engine.finding import (
     Finding,
     FindingQuestion,
     Words,
-    apart,
     at_worst,
+    draft_departure,
     of_value,
     points,
     share_with_span,
@@ -41,8 +41,7 @@ from howsure.topics.group_scores import ERRORS
 # hand; not tuned.
 _MIN_MISSES_CLAIMED = 0.1
 _LIMIT_OF_SURE_SETS = (
-    "Sets with nominal coverage near 100 % hardly test the probabilities; use a lower coverage "
-    "(--coverage, coverage=)."
+    "Sets with nominal coverage near 100 % hardly test the probabilities; use a lower coverage."
 )
 
 # ---- of all rows ---------------------------------------------------------------------------------
@@ -308,7 +307,7 @@ def _by_coverage(case: Case) -> Draft:
         test = case.get("groups_differ")
         cover = case.records.get("empirical_coverage")
         overall = math.nan if cover is None else cover.value
-        return apart(test, {**shared, "overall": overall, "claimed": False})
+        return draft_departure(test, {**shared, "overall": overall, "claimed": False})
     except UnanswerableError:  # of a range of claims, a group can fall short of the least
         if worst is None or math.isnan(worst.p):
             raise

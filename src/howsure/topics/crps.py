@@ -22,7 +22,7 @@ from howsure.core.arrays import (
     check_quantiles,
     row_blocks,
 )
-from howsure.core.errors import DegenerateError, InputError, UnanswerableError
+from howsure.core.errors import DegenerateError, InputError, UnanswerableError, either
 from howsure.core.records import Direction
 from howsure.engine.metric import (
     BY_UNIT,
@@ -191,9 +191,10 @@ def crps_of_law(
             distribution.law.frozen(distribution.parameters), moved, scores, lower, upper
         )
     if ask and len(rest) > SLOW_ROWS:
+        also = either(f"howsure.Options(also={{{ask!r}}})", f"--also {ask}")
         raise UnanswerableError(
             f"the CRPS of {distribution.law.name} distributions is integrated row by row, slow "
-            f"above {SLOW_ROWS:,} rows: ask for it with --also {ask}"
+            f"above {SLOW_ROWS:,} rows: ask for it with {also}"
         )
     if len(rest):
         scores[rest] = crps_by_cdf(distribution.take(rest), moved[rest], lower=lower, upper=upper)
@@ -208,7 +209,7 @@ def _crps_of_law(view: View, _: float) -> FloatArray:
 def _crps_of_samples(view: View, _: float) -> FloatArray:
     """CRPS of the distribution behind each row's samples, as a reference is scored."""
     samples = view.get("samples")
-    view.told("crps_of_samples", Samples.kind)
+    view.note_source("crps_of_samples", Samples.kind)
     return crps_samples(view.evalset.y, samples, fair=samples.shape[1] > 1)
 
 

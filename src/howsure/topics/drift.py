@@ -140,7 +140,7 @@ def _coverage_drift(view: View, coverage: float) -> Estimate:
     before, after = share(change.before, claims[0]), share(change.after, claims[1])
     latest = share(change.latest, claim(units >= change.late))
     details = {
-        **_told(view, change, before, after, latest),
+        **_details_of(view, change, before, after, latest),
         **_ends(partial(_share_ends, view.confidence), change, after, latest),
     }
     if abs(claims[1] - claims[0]) > _MIN_CHANGE_OF_CLAIM:
@@ -167,12 +167,14 @@ def _pit_drift(view: View, _: float) -> PitDrift:
             reach = level.reach(view.confidence)
             return natural(level.mean - reach), natural(level.mean + reach)
 
-        details = _told(view, change, before, after, latest) | _ends(ends, change, after, latest)
+        details = _details_of(view, change, before, after, latest) | _ends(
+            ends, change, after, latest
+        )
         estimates.append(_estimate(change, MOVED[name], details))
     return PitDrift(*estimates)
 
 
-def _told(
+def _details_of(
     view: View, change: Change, before: float, after: float, latest: float
 ) -> dict[str, str | float]:
     units, times = view.get("units_of_time"), view.get("times")
@@ -405,17 +407,19 @@ def _drift_words(draft: Draft, finding: Finding) -> Words:
     }[signal]
     times, places = (100.0, 1) if signal == "coverage" else (1.0, 2)
 
-    def say(value: float) -> str:
+    def in_words(value: float) -> str:
         return percent(value) if signal == "coverage" else fixed(value, 2)
 
     way = "rose" if draft.effect > 0 else "fell"
     moved = {"coverage": way, "spread": "changed", "bias": "moved"}[signal]
     interval = between(times * low, times * high, places)
-    levels = f"from {say(before)} to {say(after)}{interval}{unit}"
+    levels = f"from {in_words(before)} to {in_words(after)}{interval}{unit}"
     if "claimed_after" in options:
         claim, later = (percent(float(options[f"claimed_{side}"])) for side in ("before", "after"))
         what = "coverage relative to nominal"
-        levels = f"from {say(before)} ({claim} expected) to {say(after)} ({later} expected)"
+        levels = (
+            f"from {in_words(before)} ({claim} expected) to {in_words(after)} ({later} expected)"
+        )
     fault = {"coverage": "coverage", "spread": "the spread", "bias": "the bias"}[signal] + " drifts"
     margin = points(max(MARGIN, finding.tolerance))
     well = f"changes stay within {margin}"
@@ -434,7 +438,7 @@ def _drift_words(draft: Draft, finding: Finding) -> Words:
     if signal != "coverage":
         more = f"Predicted probabilities shifted by at least {sure}."
     if not low <= latest <= high:
-        more += f" Over the last tenth of rows it is {say(latest)}."
+        more += f" Over the last tenth of rows it is {in_words(latest)}."
     return Words(sentence, fault, well, more, clause=clause)
 
 

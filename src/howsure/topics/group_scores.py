@@ -137,9 +137,11 @@ def _robust_scores(
         surplus = inside(mass * off)
         share = inside(mass * noise) / float((mass * noise).sum())
         here, outside_mean = surplus / group_mass, -surplus / (total - group_mass)
-        joint = grouping.codes * (int(cluster.max()) + 1) + cluster
-        pairs, pair_of = np.unique(joint, return_inverse=True)
-        g, k = np.divmod(pairs, int(cluster.max()) + 1)
+        g, k, pair_of = grouping.codes, cluster, cluster
+        if evalset.cluster is not None:
+            joint = g * (int(cluster.max()) + 1) + cluster
+            pairs, pair_of = np.unique(joint, return_inverse=True)
+            g, k = np.divmod(pairs, int(cluster.max()) + 1)
         sums, sizes = np.bincount(pair_of, mass * off), np.bincount(pair_of, mass)
         every, most = np.bincount(cluster, mass * off), np.bincount(cluster, mass)
         outside = every[k] - sums - outside_mean[g] * (most[k] - sizes)
@@ -370,18 +372,22 @@ class _Moved:
         """
         weights, before = self.mass[rows], (self.shift, self.scale)
 
-        def left(move: float) -> float:
+        def mean_after(move: float) -> float:
             self.shift, self.scale = before
             self._by(order, rows, move)
             return float(np.average(self.components()[order][rows], weights=weights))
 
-        now = left(0.0)
+        now = mean_after(0.0)
         guess = shift_of(now) if order == 0 else math.log(scale_of(now))
         reach = _FIRST_REACH
-        while not roughly and reach < _MAX_REACH and left(guess - reach) * left(guess + reach) > 0:
+        while (
+            not roughly
+            and reach < _MAX_REACH
+            and mean_after(guess - reach) * mean_after(guess + reach) > 0
+        ):
             reach *= 4.0
         if not roughly and reach < _MAX_REACH:
-            guess = root(left, guess - reach, guess + reach, _ROOT_TOLERANCE)
+            guess = root(mean_after, guess - reach, guess + reach, _ROOT_TOLERANCE)
         self.shift, self.scale = before
         return guess if order == 0 else math.exp(guess)
 

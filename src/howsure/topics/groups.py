@@ -19,7 +19,7 @@ import numpy as np
 
 from howsure.core.arrays import AnyArray, FloatArray, IntArray
 from howsure.core.classes import brief_repr, frozen
-from howsure.core.errors import UnanswerableError, attempt
+from howsure.core.errors import UnanswerableError, attempt, either
 from howsure.core.formats import listed
 from howsure.core.labels import Categories, joint
 from howsure.core.records import Notion, Record, ResultTable, TableLayout
@@ -168,10 +168,11 @@ def assess_groups(
         tests = compare_groups(evaluation, confidence=confidence, seed=seed)
     notes = tests.notes
     if left_out:
+        also = either("howsure.Options(also={'group_statistics'})", "--also group_statistics")
         note = (
             f"for groups by {listed(left_out, most=3)} only means of rows are reported: above "
-            f"{MAX_ROWS_OF_STATISTICS:,} rows or {MAX_GROUPS_OF_STATISTICS} groups, --also "
-            "group_statistics adds all measures"
+            f"{MAX_ROWS_OF_STATISTICS:,} rows or {MAX_GROUPS_OF_STATISTICS} groups, {also} adds "
+            "all measures"
         )
         notes = (*notes, note)
     return replace(tests, records=(*records, *tests.records), notes=notes)
@@ -268,8 +269,16 @@ def _means(
     scores = evaluation.row_scores(record_of_all.metric, record_of_all.coverage)
     if scores is None:
         return []
-    evalset, metric = evaluation.evalset, catalogue()[record_of_all.metric]
-    means = group_means(evalset, grouping, scores, metric)
+    evalset = evaluation.evalset
+    means = group_means(evalset, grouping, scores, catalogue()[record_of_all.metric])
+    records = records_of_means(means, grouping, record_of_all, confidence)
+    return [of_its_rows(record, evalset) for record in records]
+
+
+def records_of_means(
+    means: GroupMeans, grouping: Grouping, record_of_all: Record, confidence: float
+) -> list[Record]:
+    """Records of the means in the groups of one grouping."""
     low, high = means.ends(1.0 - (1.0 - confidence) / len(means.total))
     value, error, n = means.value, means.error, means.n
     if math.isfinite(record_of_all.value) and math.isnan(
@@ -277,7 +286,7 @@ def _means(
     ):  # then no group has an interval
         low, high = np.full_like(low, np.nan), np.full_like(high, np.nan)
     shared = replace(record_of_all, notion=Notion.GROUP, confidence=confidence, null=math.nan)
-    records = (
+    return [
         replace(
             shared,
             value=float(value[g]),
@@ -288,8 +297,7 @@ def _means(
             group=label,
         )
         for g, label in enumerate(grouping.labels)
-    )
-    return [of_its_rows(record, evalset) for record in records]
+    ]
 
 
 @frozen

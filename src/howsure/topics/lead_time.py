@@ -33,9 +33,9 @@ from howsure.engine.finding import (
     FindingQuestion,
     Words,
     between,
+    draft_departure,
     points,
 )
-from howsure.engine.finding import apart as apart_of
 from howsure.engine.measure import Evaluation, apply_form, find_measure
 from howsure.engine.metric import (
     SHARE,
@@ -398,7 +398,7 @@ def _draft(case: Case) -> Draft:
             good=good,
             facts={"drop": drop},
         )
-    return replace(apart_of(test, {"drop": None}), p=p, good=good)
+    return replace(draft_departure(test, {"drop": None}), p=p, good=good)
 
 
 def _words(draft: Draft, finding: Finding) -> Words:

@@ -65,15 +65,15 @@ class ScaledScores:
     rows: FloatArray  # shape (g,)
 
     @property
-    def known(self) -> BoolArray:
-        """Which series are told of."""
+    def scored(self) -> BoolArray:
+        """Which series have a score."""
         return np.isfinite(self.scores) & (self.references > 0.0)
 
     @property
     def ratios(self) -> FloatArray:
         """Shape (g,)."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(self.known, self.scores / self.references, np.nan)
+            return np.where(self.scored, self.scores / self.references, np.nan)
 
 
 def _series(view: View) -> Categories:
@@ -93,11 +93,11 @@ def _relative(view: View, _: float) -> ScaledScores:
     y, codes = view.evalset.y, series.codes
     size, rows = len(series.labels), series.counts.astype(np.float64)
     levels: FloatArray | None = None
-    if view.held(Distribution) is not None:
+    if view.find_prediction(Distribution) is not None:
         what, scores = "CRPS", view.get("crps_of_law")
-    elif view.held(Samples) is not None:
+    elif view.find_prediction(Samples) is not None:
         what, scores = "CRPS", view.get("crps_of_samples")
-    elif view.held(Quantiles) is not None:
+    elif view.find_prediction(Quantiles) is not None:
         levels = view.get("levels")
         what, factors = "CRPS", trapezoid(levels)
         scores = crps_quantiles(y, view.get("quantiles"), levels)
@@ -205,7 +205,7 @@ def _rmsse(view: View, _: float) -> Estimate:
 
 def _mean_of_series(view: View, scaled: ScaledScores, details: dict[str, str | float]) -> Estimate:
     """The mean ratio, each series weighing the same, with an error by series."""
-    ratios = scaled.ratios[scaled.known]
+    ratios = scaled.ratios[scaled.scored]
     if len(ratios) < 2:
         raise UnanswerableError(
             f"fewer than two series have {MIN_ROWS_OF_SERIES} rows and a y that is not constant"
@@ -213,14 +213,14 @@ def _mean_of_series(view: View, scaled: ScaledScores, details: dict[str, str | f
     mean = float(ratios.mean())
     spread = spread_of(ratios - mean)
     lower, upper = skewed_ends(mean, spread, view.confidence)
-    left_out = int((~scaled.known).sum())
-    reason = f"{left_out:,} of {len(scaled.known):,} series left out" if left_out else ""
+    left_out = int((~scaled.scored).sum())
+    reason = f"{left_out:,} of {len(scaled.scored):,} series left out" if left_out else ""
     return Estimate(
         mean,
         error=float(spread.error[0]),
         lower=max(float(lower[0]), 0.0),
         upper=float(upper[0]),
-        n=float(scaled.rows[scaled.known].sum()),
+        n=float(scaled.rows[scaled.scored].sum()),
         reason=reason,
         details={**details, "series": float(len(ratios)), **NOT_DRAWN},
     )
@@ -259,7 +259,7 @@ def _tables(evaluation: Evaluation) -> list[ResultTable]:
     if np.isnan(scaled.scores).all():  # all are short
         return []
     labels = _series(view).labels
-    ranked = np.argsort(-np.where(scaled.known, scaled.ratios, -1.0), kind="stable")
+    ranked = np.argsort(-np.where(scaled.scored, scaled.ratios, -1.0), kind="stable")
     chosen = ranked[:MAX_SERIES_LISTED]
     columns = {
         "series": np.array([str(label) for label in labels[chosen].tolist()], dtype=object),

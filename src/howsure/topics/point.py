@@ -141,7 +141,7 @@ def _rows(y: npt.ArrayLike, point: npt.ArrayLike) -> tuple[FloatArray, FloatArra
 
 def _point(view: View, coverage: float) -> FloatArray:
     if view.evalset.point is not None:
-        view.told("point", "point")
+        view.note_source("point", "point")
         return view.evalset.point
     found: FloatArray = view.ask("point", "point")
     return found

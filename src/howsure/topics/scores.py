@@ -39,10 +39,11 @@ from howsure.engine.metric import (
     Metric,
     Question,
     Topic,
+    itself,
     row_mean,
 )
 from howsure.engine.view import View
-from howsure.predictions import Distribution, Intervals, Prediction, Quantiles
+from howsure.predictions import Distribution, Intervals, Prediction, Probabilities, Quantiles
 
 
 def interval_score(
@@ -363,7 +364,7 @@ def _negative(values: FloatArray) -> FloatArray:
 
 def _several_intervals(view: View, part: str) -> Any:
     """All central intervals that the content states: given ones, or pairs of quantiles."""
-    intervals = view.held(Intervals)
+    intervals = view.find_prediction(Intervals)
     if intervals is not None and len(intervals.coverages) > 1:
         found: dict[str, Any] = {
             "lowers": intervals.lower,
@@ -371,7 +372,7 @@ def _several_intervals(view: View, part: str) -> Any:
             "coverages": np.asarray(intervals.coverages),
         }
         return found[part]
-    table = view.held(Quantiles)
+    table = view.find_prediction(Quantiles)
     if table is None:
         raise UnanswerableError("several intervals, or quantiles in pairs, are needed")
     pairs = [
@@ -393,13 +394,15 @@ def _several_intervals(view: View, part: str) -> Any:
 
 def _median(view: View, _: float) -> FloatArray | None:
     """The median where the content states it; None otherwise."""
-    table = view.held(Quantiles)
+    table = view.find_prediction(Quantiles)
     if table is not None and (np.abs(table.levels - 0.5) < 1e-9).any():
         return np.asarray(table.quantile([0.5])[:, 0])
     return None
 
 
 def _log_density(view: View, coverage: float) -> Any:
+    if view.find_prediction(Probabilities) is not None:
+        raise UnanswerableError("class probabilities are no density")
     return view.ask("log_density", "log_density", view.evalset.y)
 
 
@@ -491,7 +494,7 @@ _ENTRIES = (
         source="Good 1952",
         direction=Direction.LOWER,
         units="nats",
-        forms=(row_mean(_negative, "log_density"),),
+        forms=(row_mean(_negative, "log_density"), row_mean(itself, "class_log_score")),
         laws=Laws(scale="log", why="a density has units 1/y, so its logarithm shifts by log s"),
         standard_normal=1.4189,
         key_number=14,

@@ -380,7 +380,7 @@ def _trigamma(x: FloatArray) -> FloatArray:
 def _acceptance(view: View, _: float) -> Acceptance:
     values, doubt = view.evalset.multiplicities, view.evalset.uncertainty
     if doubt is not None:
-        view.told("acceptance", "score of doubt")
+        view.note_source("acceptance", "score of doubt")
         return acceptance(view.get("absolute_error"), doubt, values)
     error, width = view.get("absolute_error"), view.get("uncertainty")
     return acceptance(error, width, values, ranked=view.get("ranks")[1])

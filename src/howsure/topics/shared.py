@@ -23,8 +23,9 @@ from howsure.engine.catalogue import catalogue
 from howsure.engine.finding import SharedScore
 from howsure.engine.measure import Evaluation
 from howsure.engine.metric import Question
-from howsure.predictions import Distribution, Intervals, Quantiles, Samples
+from howsure.predictions import Distribution, Intervals, Probabilities, Quantiles, Samples
 from howsure.predictions.base import Prediction, levels_in_words, tail_levels
+from howsure.topics.classes.scores import brier_score, log_loss
 from howsure.topics.crps import crps_samples
 from howsure.topics.scores import MIN_MEMBERS_BEYOND, pinball_loss, pinball_samples
 
@@ -47,18 +48,23 @@ def meaning(evaluation: Evaluation, metric: str, coverage: float, *, fair: bool 
 
     `fair` says that ensembles are scored as the distribution behind their members.
     """
-    law, members = evaluation.view.held(Distribution), evaluation.view.held(Samples)
-    table, entry = evaluation.view.held(Quantiles), catalogue()[metric]
+    law, members = (
+        evaluation.view.find_prediction(Distribution),
+        evaluation.view.find_prediction(Samples),
+    )
+    table, entry = evaluation.view.find_prediction(Quantiles), catalogue()[metric]
     if metric == "crps" and law is not None:
         return _WHOLE
     if metric == "crps" and members is not None:
         return _WHOLE if fair and members.size > 1 else f"of {members.described()}"
     if metric == "weighted_interval_score":
-        many = evaluation.view.held(Intervals)
+        many = evaluation.view.find_prediction(Intervals)
         if many is not None and len(many.coverages) > 1:
             return f"at coverages {', '.join(f'{c:g}' for c in many.coverages)}"
     if metric in ("crps", "pinball", "weighted_interval_score") and table is not None:
         return f"at {levels_in_words(table.levels)}"
+    if metric == "log_score" and evaluation.view.find_prediction(Probabilities) is not None:
+        return "of class probabilities"
     if metric == "log_score" and law is not None:
         return "of probabilities" if law.discrete else "of densities"
     if entry.question is Question.POINT:
@@ -144,6 +150,8 @@ def _candidates(
     sets = [tuple(common)] if common else []
     if some:
         sets += sorted(stated_levels, key=len, reverse=True)
+    if all(found.view.find_prediction(Probabilities) is not None for found in evaluations):
+        return [SharedScore("log_score"), SharedScore("brier")]
     return [
         SharedScore("crps", how=_FAIR if ensembles else ""),
         *(
@@ -194,6 +202,9 @@ def _rows_of(evaluation: Evaluation, score: SharedScore, fair: bool) -> FloatArr
         if rows is None or meaning(evaluation, "crps", math.nan, fair=fair) != wanted:
             raise UnanswerableError(f"it gives {offered(evaluation)}")
         return rows
+    if score.metric in ("log_score", "brier"):
+        table, codes = evaluation.view.get("class_table"), evaluation.view.get("class_codes")
+        return log_loss(table, codes) if score.metric == "log_score" else brier_score(table, codes)
     if score.metric == "mae":
         return _point_errors(evaluation, score.how, fair)
     if not all(_reaches(evaluation, level, fair) for level in score.levels):
@@ -220,10 +231,16 @@ def _point_errors(evaluation: Evaluation, how: str, fair: bool) -> FloatArray:
 def _pinball_at(evaluation: Evaluation, level: float, fair: bool) -> FloatArray:
     """The pinball loss of a level that the model reaches, by the kind that states it best."""
     y = evaluation.evalset.y
-    law, members = evaluation.view.held(Distribution), evaluation.view.held(Samples)
+    law, members = (
+        evaluation.view.find_prediction(Distribution),
+        evaluation.view.find_prediction(Samples),
+    )
     if law is not None:
         return pinball_loss(y, law.quantile([level])[:, 0], level=level)
-    for prediction in (evaluation.view.held(Quantiles), evaluation.view.held(Intervals)):
+    for prediction in (
+        evaluation.view.find_prediction(Quantiles),
+        evaluation.view.find_prediction(Intervals),
+    ):
         if prediction is not None and level in _own_levels(prediction):
             if isinstance(prediction, Quantiles):
                 return pinball_loss(y, prediction.quantile([level])[:, 0], level=level)
@@ -295,7 +312,10 @@ def _functional(evaluation: Evaluation) -> str:
 
 
 def _has_ensemble(evaluation: Evaluation) -> bool:
-    return evaluation.view.held(Distribution) is None and evaluation.view.held(Samples) is not None
+    return (
+        evaluation.view.find_prediction(Distribution) is None
+        and evaluation.view.find_prediction(Samples) is not None
+    )
 
 
 @cache

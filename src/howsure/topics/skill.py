@@ -380,7 +380,7 @@ def _within_groups(view: View, _: float) -> Estimate:
     ]
     if not columns:
         raise UnanswerableError("the table has no groups")
-    of_law = view.held(Distribution) is not None
+    of_law = view.find_prediction(Distribution) is not None
     scores = view.get("crps_of_law" if of_law else "crps_of_samples")
     weights = evalset.multiplicities
     skills: dict[str, Estimate] = {}
@@ -414,11 +414,11 @@ def _climatology_within(
 
 def _knowledge(view: View, _: float) -> tuple[FloatArray, FloatArray]:
     """Quantiles and their levels, at most nine."""
-    table = view.held(Quantiles)
+    table = view.find_prediction(Quantiles)
     if table is None:
         quantiles: FloatArray = view.ask("knowledge", "quantile", MIDPOINTS)
         return quantiles, MIDPOINTS
-    view.told("knowledge", table.kind)
+    view.note_source("knowledge", table.kind)
     chosen = np.unique(np.linspace(0, len(table.levels) - 1, len(MIDPOINTS)).round().astype(int))
     return table.values[:, chosen], table.levels[chosen]
 

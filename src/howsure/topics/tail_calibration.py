@@ -419,7 +419,7 @@ def _motion_quantiles() -> FloatArray:
 def _beyond(side: Side, view: View, _: float) -> Beyond:
     """Beyond where the tail of y begins."""
     prediction = _stating(view)
-    view.told(f"beyond_{side}", prediction.kind)
+    view.note_source(f"beyond_{side}", prediction.kind)
     start: float = view.get(f"threshold_{side}")
     return beyond(view.evalset.y, prediction, threshold=start, side=side)
 
@@ -434,7 +434,7 @@ def _nearby(side: Side, view: View, _: float) -> tuple[Beyond, Beyond]:
 
 def _stating(view: View) -> Prediction:
     """The prediction that states how likely y lies beyond a threshold."""
-    prediction = view.held(Distribution) or view.held(Samples)
+    prediction = view.find_prediction(Distribution) or view.find_prediction(Samples)
     if prediction is None:
         raise UnanswerableError(
             "only distributions and samples give the probability that y is beyond a threshold"
@@ -445,7 +445,7 @@ def _stating(view: View) -> Prediction:
 def _measured(side: Side, measure: str, view: View, _: float) -> Estimate:
     """One measure of a tail; of rows that depend, its p by their own errors."""
     rows: Beyond = view.get(f"beyond_{side}")
-    view.told(f"tail_{measure}_{side}", view.source([f"beyond_{side}"]))
+    view.note_source(f"tail_{measure}_{side}", view.source([f"beyond_{side}"]))
     evalset, w = view.evalset, view.evalset.multiplicities
     if measure == "occurrence":
         estimate = tail_occurrence(rows.happened, rows.stated, draws=rows.draws, weights=w)

@@ -239,12 +239,16 @@ def threshold_told(view: View, side: Side) -> dict[str, float]:
 def _skill(side: Side, view: View, _: float) -> Estimate:
     """Against the distribution of y, both scored in one tail."""
     evalset, weights = view.evalset, view.evalset.multiplicities
-    prediction = view.held(Distribution) or view.held(Samples) or view.held(Quantiles)
+    prediction = (
+        view.find_prediction(Distribution)
+        or view.find_prediction(Samples)
+        or view.find_prediction(Quantiles)
+    )
     if prediction is None:
         raise UnanswerableError("the table has no distributions, samples or quantiles")
     start: float = view.get(f"threshold_{side}")
     lower, upper = (start, math.inf) if side == "right" else (-math.inf, start)
-    view.told(f"twcrps_{side}", prediction.kind)
+    view.note_source(f"twcrps_{side}", prediction.kind)
     if isinstance(prediction, Distribution):
         name = f"twcrps_skill_{side}"
         ask = "" if name in view.slow else name

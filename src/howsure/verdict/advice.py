@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from howsure.core.errors import HowsureError, InputError, UnanswerableError
 from howsure.core.progress import report_progress
 from howsure.core.rng import row_keys, row_uniforms
 from howsure.core.threads import one_thread
+from howsure.engine.catalogue import catalogue
 from howsure.engine.finding import LEVEL, Finding, SharedScore
 from howsure.engine.measure import Evaluation, evaluate
 from howsure.engine.view import KIND_PRIORITY, View, choose_coverages
@@ -35,18 +37,21 @@ from howsure.predictions import (
     Intervals,
     LabelSets,
     Prediction,
+    Probabilities,
     Quantiles,
     Samples,
     content_order,
 )
-from howsure.recalibration import METHODS, Recalibrator, recalibrate
+from howsure.recalibration import METHODS, Recalibrator
 from howsure.recalibration.base import POINT, Pieces, counts, kinds_of
-from howsure.recalibration.dispatch import advised, applied
+from howsure.recalibration.classes import advise_classes
+from howsure.recalibration.dispatch import advised, applied, fit_methods, method_of
 from howsure.recalibration.info import KINDS, MethodInfo, RecalibrationOptions
 from howsure.recalibration.recent import since_rows
 from howsure.stats.binomial import holm
 from howsure.stats.dominance import places_in_order
 from howsure.stats.estimate import spread_of
+from howsure.topics.classes.questions import FLOOR
 from howsure.topics.groups import groupings
 from howsure.topics.shared import all_shared, scored
 from howsure.verdict import words
@@ -254,13 +259,81 @@ def run_trials(
     """The same of a view of rows in the order of their content, whose findings are known."""
     bad = {finding.id for finding in findings if finding.state == "bad"}
     kinds = kinds_of(view.evalset)
+    if Probabilities.kind in kinds and "rows" not in bad:
+        return _advise_probabilities(view, findings, prefix)
     if "rows" in bad or LabelSets.kind in kinds or not lead_kind(view.evalset):
         return Trials(advice=None)  # rows are put right before predictions
-    bench = _Bench.of(view.part(MOST_ROWS).evalset, dependence, findings, judging)
+    bench = _Bench.of(view.take_at_most(MOST_ROWS).evalset, dependence, findings, judging)
     if bench.too_few:
         return _conclude(Trials(advice=None), bench, prefix, bench.too_few)
     recent = _try_since_change(bench) if "drift" in bench.ids else None
     return _conclude(recent or bench.run(), bench, prefix)
+
+
+_OF_CLASSES: Mapping[str, str] = MappingProxyType(
+    {
+        "level": "level",
+        "sureness": "sureness",
+        "shape": "shape",
+        "class_groups": "groups",
+        "class_region": "region",
+    }
+)
+"""Findings on class probabilities that a recalibration may heal, by the question that each asks."""
+
+
+def _advise_probabilities(view: View, findings: Sequence[Finding], prefix: str | None) -> Trials:
+    """The simplest recalibration of class probabilities that helps on held-out rows."""
+    evalset, score = view.take_at_most(MOST_ROWS).evalset, catalogue()["log_score"].title.lower()
+    red = [finding for finding in findings if finding.state == "bad" and finding.id in _OF_CLASSES]
+    if not red:
+        return Trials(advice=None)
+    if evalset.n < FEWEST_ROWS:
+        reason = f"{evalset.n} rows are too few to try methods on held-out folds"
+        sentence = words.nothing_helps(red, None, None, score, reason)
+        return Trials(advice=Advice(method="", sentence=sentence, model=evalset.model))
+    rows = View(evalset, seed=view.seed)
+    table, y = rows.get("class_table"), rows.get("class_codes")
+    where = next((each.where for each in red if each.id == "class_groups"), "")
+    named = [name for name in evalset.groups if where.startswith(f"{name}=")]
+    by = tuple((named or [*evalset.groups])[:1])
+    advice = advise_classes(
+        table,
+        y,
+        {_OF_CLASSES[each.id]: each.p_adjusted for each in red},
+        evalset.groups[by[0]].codes if by else None,
+        None if evalset.cluster is None else evalset.cluster.codes,
+        evalset.multiplicities,
+        view.seed,
+    )
+    if advice is None:
+        sentence = words.nothing_helps(red, None, None, score, "")
+        return Trials(advice=Advice(method="", sentence=sentence, model=evalset.model), score=score)
+    info = method_of(Probabilities.kind, advice.method)
+    assert info is not None
+    base = float(np.average(-np.log(np.maximum(table[np.arange(len(y)), y], FLOOR))))
+    reach = _ERRORS_OF_INTERVAL * advice.error
+    step = Advice(
+        method=advice.method,
+        by=by if info.needs == "groups" else (),
+        score=score,
+        gain=advice.gain / base,
+        lower=(advice.gain - reach) / base,
+        upper=(advice.gain + reach) / base,
+        model=evalset.model,
+    )
+    told = words.step(step, (), None, info)
+    return Trials(
+        advice=replace(
+            step, sentence=f"Best next step: {told}", command=words.command(prefix, step)
+        ),
+        score=score,
+        step=told,
+    )
+
+
+# Of a 95 % interval of a gain of many rows.
+_ERRORS_OF_INTERVAL = 1.96
 
 
 def confirm(
@@ -709,9 +782,8 @@ def _fit_folds(evalset: EvalSet, method: MethodInfo, by: tuple[str, ...], folds:
     """A recalibration fitted for each fold on the others."""
     fitted = []
     for fold in range(FOLDS):
-        row, train = np.flatnonzero(folds == fold)[:1], evalset.take(folds != fold)
-        recalibrated = recalibrate(evalset.take(row), train, method=method.name, by=by)
-        fitted.append(recalibrated.recalibrators)
+        train = evalset.take(folds != fold)
+        fitted.append(fit_methods(evalset, train, method.name, by=by)[0])
     rows = _first(folds)
     few = _recalibrate_folds(evalset.take(rows), fitted, folds[rows])
     return _Fit(method, by, tuple(fitted), few)

@@ -103,7 +103,7 @@ def copies(evalsets: Sequence[EvalSet]) -> Copies | None:
         for prediction in evalset.predictions
     ):
         return None
-    said = _said(evalsets)
+    said = _columns_beside_y(evalsets)
     beside = row_hashes(*said)
     codes = _codes(row_hashes(first.y, beside))
     distinct = int(codes.max()) + 1
@@ -164,7 +164,7 @@ def _measured(values: AnyArray, distinct: int) -> bool:
     return len(np.unique(first)) >= _MIN_SHARE_DISTINCT * distinct
 
 
-def _said(evalsets: Sequence[EvalSet]) -> list[Any]:
+def _columns_beside_y(evalsets: Sequence[EvalSet]) -> list[Any]:
     """All of rows but y."""
     first = evalsets[0]
     columns: list[Any] = []

@@ -29,6 +29,7 @@ from howsure.engine.autocorrelation import (
 )
 from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words
 from howsure.engine.view import View
+from howsure.inputs.roles import name_roles
 from howsure.predictions import EvalSet, Intervals
 from howsure.predictions.evalset import series_of, unnamed
 from howsure.stats.changes import find_changes
@@ -180,6 +181,8 @@ def signals(view: View) -> dict[str, FloatArray]:
         side, size = placed.polynomials(placed.place(0.0, 1.0))[:2]
         return {"side": side, "size": size}
     evalset, coverage = view.evalset, view.headline
+    with contextlib.suppress(UnanswerableError):
+        return {"side": view.get("class_residual")}
     try:
         missed = 1.0 - view.get("covered", coverage)
     except UnanswerableError:
@@ -303,7 +306,7 @@ def _describe_dependence(draft: Draft, finding: Finding) -> Words:
     seen = f"(r = {r}{later})"
     errors = "Error sizes" if known.signal == "size" else "Errors"
     if known.by == "file":
-        more = "If rows are in time order, name the time column with --time."
+        more = f"If rows are in time order, name the time column with {name_roles(time=...)}."
         return Words(f"{errors} of neighbouring rows in the file are correlated {seen}", more=more)
     how = "correlated in time" if known.by == "time" else "correlated within clusters"
     verb = {"caution": "are", "good": "are not"}.get(finding.state, "may be")
@@ -334,7 +337,8 @@ def _of_few(known: Dependence) -> str:
     if known.series != "unknown":
         return f"{known.times} times are too few for any test."
     return (
-        "There are several rows per time: name the column of series (--series COLUMN); without it "
+        f"There are several rows per time: name their series with "
+        f"{name_roles(series=...)}; without it "
         f"{known.times} times are too few."
     )
 
@@ -343,7 +347,8 @@ def _of_series(known: Dependence) -> str:
     if known.series != "unknown":
         return ""
     return (
-        "There are several rows per time: if these are series, name their column (--series COLUMN)."
+        "There are several rows per time: if these are series, name their column with "
+        f"{name_roles(series=...)}."
     )
 
 

@@ -13,12 +13,12 @@ import numpy as np
 from howsure.core.arrays import check_fraction
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError, attempt
+from howsure.core.options import MISS_RANGE, TOLERANCE
 from howsure.core.records import Record
 from howsure.core.threads import one_thread
 from howsure.engine.autocorrelation import Dependence
 from howsure.engine.finding import LEVEL, MIN_ROWS_OF_PART, Draft, Finding, Standing, State
 from howsure.engine.measure import Evaluation, evaluate
-from howsure.engine.metric import MISS_RANGE
 from howsure.predictions import EvalSet, content_order
 from howsure.stats.binomial import holm
 from howsure.stats.permutation import Resampling
@@ -28,10 +28,6 @@ from howsure.verdict.dependence import Known, follow
 from howsure.verdict.findings import case_of, drafts_of, measures, needs_null, questions
 from howsure.verdict.nulls import with_nulls
 from howsure.verdict.words import clause, more_rows, sentence
-
-# One point of coverage: less is no matter for anybody who acts on 90 %. Of 300,000 rows it would
-# be proven (89.76 % was called a failure before there was a tolerance).
-TOLERANCE = 0.01
 
 
 def judge(
@@ -54,7 +50,8 @@ def judge(
     >>> [(finding.id, finding.state) for finding in result.findings][:2]
     [('spread', 'bad'), ('coverage', 'bad')]
     """
-    check_judging(tolerance, ignore)
+    check_fraction(tolerance, "tolerance")
+    check_ignored(ignore)
     drafts, silent = drafts_of(case_of(records, evalset, comparison, dependence), ignore)
     adjusted = np.array(
         [draft.p if math.isnan(draft.p_adjusted) else draft.p_adjusted for draft in drafts]
@@ -126,7 +123,7 @@ def ordered(
     places = {name: place for place, name in enumerate(questions())}
     known = [replace(each, cost=costs.get(each.id, each.cost)) for each in findings]
 
-    def place(finding: Finding) -> tuple[float, ...]:
+    def rank(finding: Finding) -> tuple[float, ...]:
         if questions()[finding.id].kind == "data":
             return -1, places[finding.id]
         if finding.state != "bad":
@@ -135,21 +132,24 @@ def ordered(
         size = abs(finding.effect) / finding.tolerance if finding.tolerance > 0 else math.inf
         return 0, -round(cost, 4), -size
 
-    return tuple(sorted(known, key=place))
+    return tuple(sorted(known, key=rank))
 
 
-def check_judging(tolerance: float, ignore: Collection[str]) -> None:
-    """Refuse a tolerance that is no share, and ids of no finding."""
-    check_fraction(tolerance, "tolerance")
-    unknown = sorted(set(ignore) - set(questions()))
+def check_ignored(ignore: Collection[str], name: str = "ignore") -> tuple[str, ...]:
+    """Refuse ids of no finding."""
+    if isinstance(ignore, str) or not isinstance(ignore, Collection):
+        raise InputError(f"{name} must be a list of names, got {ignore!r}")
+    unknown = [each for each in ignore if each not in questions()]
     if unknown:
-        raise InputError(f"ignore must be among {', '.join(questions())}, got {unknown[0]!r}")
+        raise InputError(f"{name} must be among {', '.join(questions())}, got {unknown[0]!r}")
+    return tuple(ignore)
 
 
 def _finding(draft: Draft, adjusted: float, tolerance: float, model: str) -> Finding:
     question = questions()[draft.id]
     sets = draft.facts.get("sets", False)
-    allowed = question.tolerance * tolerance / TOLERANCE
+    harmless = question.tolerance if math.isnan(draft.tolerance) else draft.tolerance
+    allowed = harmless * tolerance / TOLERANCE
     margin = max(question.margin, allowed)
     size = abs(draft.effect)
     here = float(draft.facts.get("p_here", math.nan))  # of these rows, if not in general
@@ -216,7 +216,8 @@ def examine(
     >>> examine(held)[0][0].state
     'undecided'
     """
-    check_judging(tolerance, ignore)
+    check_fraction(tolerance, "tolerance")
+    check_ignored(ignore)
     judging = Judging(coverages, seed, tolerance, ignore, miss_range)
     (evalset,), (dependence,) = follow([evalset], content_order([evalset]))
     return judge_rows(evalset, dependence, judging)

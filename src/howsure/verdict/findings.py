@@ -24,6 +24,13 @@ from howsure.verdict.row_finding import ROWS
 
 _ORDER = (
     "rows",
+    "impossible",
+    "sureness",
+    "level",
+    "shape",
+    "class_groups",
+    "class_region",
+    "class_skill",
     "ends",
     "coverage",
     "bias",

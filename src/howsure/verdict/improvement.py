@@ -25,10 +25,10 @@ from howsure.core.threads import one_thread
 from howsure.engine.finding import Finding
 from howsure.engine.metric import MISS_RANGE
 from howsure.engine.view import View
-from howsure.predictions import EvalSet, LabelSets, content_order
-from howsure.recalibration import Recalibrator, recalibrate
+from howsure.predictions import EvalSet, LabelSets, Probabilities, content_order
+from howsure.recalibration import Recalibrator
 from howsure.recalibration.base import POINT
-from howsure.recalibration.dispatch import InTurn, applied
+from howsure.recalibration.dispatch import InTurn, applied, fit_methods
 from howsure.recalibration.recent import since_rows
 from howsure.stats.dominance import places_in_order
 from howsure.verdict.advice import (
@@ -164,9 +164,7 @@ def improved(
             break
         if advice.since:
             rows = since_rows(rows, advice.since)
-        fitted = recalibrate(
-            rows.take(np.arange(1)), rows, method=advice.method, by=advice.by
-        ).recalibrators
+        fitted, _ = fit_methods(rows, rows, advice.method, by=advice.by)
         trial = confirm(proof, known, after, advice, fitted, judging)
         if trial.accepted:
             proof = applied(fitted, proof).evalset
@@ -236,6 +234,11 @@ def _drawn(codes: IntArray, evalset: EvalSet, seed: int) -> IntArray:
 def _leading(evalset: EvalSet) -> EvalSet:
     """The rows with the one kind of prediction by which they are judged."""
     kind = lead_kind(evalset)
+    if any(isinstance(prediction, Probabilities) for prediction in evalset.predictions):
+        raise InputError(
+            "calibration must predict numbers to be improved, got class probabilities: recalibrate "
+            "with method='best' (howsure recalibrate --method best)"
+        )
     if not kind or any(isinstance(prediction, LabelSets) for prediction in evalset.predictions):
         told = ", ".join(each.kind for each in evalset.predictions) or "none"
         raise InputError(

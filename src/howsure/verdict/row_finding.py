@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from howsure.core.errors import UnanswerableError
+from howsure.core.errors import UnanswerableError, either
 from howsure.core.formats import fixed, listed, minus, number, percent
 from howsure.core.text import capitalized
 from howsure.engine.finding import Case, Draft, Finding, FindingQuestion, Words, small
+from howsure.inputs.roles import name_roles
 from howsure.verdict.copies import RowFault
 from howsure.verdict.rows import row_faults
 from howsure.verdict.without_y import NAME, WIDTHS, without_y
@@ -73,12 +74,10 @@ def _without_y(
 
 
 def _copies(fault: RowFault, n: int, distinct: int) -> _Fault:
-    remedy = "Remove the copies, or name the column they share with --cluster."
+    name = f"name the column they share with {name_roles(cluster=...)}"
+    remedy = f"Remove the copies, or {name}."
     if fault.harmless:
-        remedy = (
-            "Copies count as one cluster; remove them, or name the column they share with "
-            "--cluster."
-        )
+        remedy = f"Copies count as one cluster; remove them, or {name}."
     seen = f"only {distinct:,} of {n:,} rows are distinct: y, inputs and predictions repeat"
     return seen, remedy
 
@@ -95,12 +94,18 @@ def _variance(fault: RowFault, read: str, times: float) -> _Fault:
     seen = f"actual errors are {small(times, 2, trim=False)} × the predicted spread"
     if read == "sd":
         seen += " and proportional to its square: an sd was read as a variance"
-        return seen, "Give it with --sd."
+        return seen, f"Give it with {name_roles(sd=...)}."
     if fault.bad:
         why = "and proportional to its square root: it looks like a variance"
     else:
         why = "and as large as its square root: it may be a variance"
-    return f"{seen} {why}", "Give that column with --variance, or give its square root."
+    return f"{seen} {why}", f"Give its square root, or that column with {name_roles(variance=...)}."
+
+
+def _multiply() -> str:
+    """The recalibration by a factor."""
+    python = "howsure.recalibrate(new, calibration, method='multiply')"
+    return either(python, "howsure recalibrate --method multiply")
 
 
 def _units(fault: RowFault, where: str, factor: float, shift: float, multiply: bool) -> _Fault:
@@ -115,7 +120,7 @@ def _units(fault: RowFault, where: str, factor: float, shift: float, multiply: b
         what = _times(factor, 7)
     remedy = "Use the same unit for y and predictions"
     if multiply:
-        remedy += "; howsure recalibrate --method multiply does it"
+        remedy += f"; {_multiply()} does it"
     return f"{where or 'predictions'} {look} {what}", f"{remedy}."
 
 
@@ -156,12 +161,11 @@ _MAX_DIFFERENCE_OF_EQUALS = 1e-6
 
 def _marks(fault: RowFault, what: str, values: Sequence[float]) -> _Fault:
     named = listed([_plain(value) for value in values])
-    written = [f"{value:.10g}".replace("e+", "e") for value in values]
-    flags = " ".join(f"--missing-value {value}" for value in written)
+    way = name_roles(missing_value=[*map(float, values)], missing="drop")
     return (
         f"{'y is' if what == 'y' else 'predictions are'} {named} in {_of_rows(fault)}, far from "
         "all others: this looks like a code for missing values",
-        f"If so, {flags} --missing drop omits these rows.",
+        f"If so, {way} omits these rows.",
     )
 
 
@@ -217,11 +221,10 @@ def _censored(fault: RowFault, column: str) -> _Fault:
 
 
 def _swapped(fault: RowFault) -> _Fault:
+    what, roles = "y and its prediction", {"y": ..., "point": ...}
     if fault.name == "mean_and_sd":
-        what, flags = "the mean and the sd", "--mean and --sd"
-    else:
-        what, flags = "y and its prediction", "--y and --point or --mean"
-    return f"{what} look swapped: exchanged, they agree", f"Name their columns with {flags}."
+        what, roles = "the mean and the sd", {"mean": ..., "sd": ...}
+    return f"{what} look swapped: exchanged, they agree", f"Name them with {name_roles(**roles)}."
 
 
 def _one_prediction(_: RowFault, column: str, correlation: float) -> _Fault:
@@ -261,8 +264,7 @@ def _log(_: RowFault, of: str, base: str) -> _Fault:
 def _multiple(_: RowFault, factor: float) -> _Fault:
     return (
         f"predictions look {_times(factor, 3)}: y rises with them by that factor",
-        "If units differ, use the same unit for both; howsure recalibrate --method multiply "
-        "estimates it.",
+        f"If units differ, use the same unit for both; {_multiply()} estimates it.",
     )
 
 

@@ -21,8 +21,7 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.labels import Categories
 from howsure.engine.autocorrelation import mid_ranks
 from howsure.engine.view import KIND_PRIORITY, View, choose_coverages
-from howsure.inputs.columns import CENSORED, EVENTS
-from howsure.inputs.names import in_words
+from howsure.inputs.names import CENSORED, EVENTS, in_words
 from howsure.predictions import Distribution, EvalSet, Intervals, LabelSets, Prediction
 from howsure.stats.dominance import lowest, places_in_order
 from howsure.verdict.copies import (
@@ -61,10 +60,10 @@ def row_faults(evalset: EvalSet, tau: float = 1.0) -> tuple[RowFault, ...]:
 
 
 def _check(evalset: EvalSet, repeated: Copies | None, tau: float) -> Iterator[RowFault | None]:
-    seen = far = _seen(evalset, repeated)
+    seen = far = _find_middles(evalset, repeated)
     if seen is not None and tau > 1.0 and evalset.time is not None:
         order = np.argsort(Categories.checked(evalset.time, "time").codes, kind="stable")
-        far = _seen(evalset.take(order[:: math.ceil(tau)]), None)
+        far = _find_middles(evalset.take(order[:: math.ceil(tau)]), None)
     for rows, checks in ((far, _OF_SIZES), (seen, _OF_ROWS)):
         if rows is not None:
             yield from (check(rows) for check in checks)
@@ -151,11 +150,11 @@ class _Seen:
         return RowFault(name=name, rows=float(rows.sum()), share=float(rows.mean()), **more)
 
 
-def _seen(evalset: EvalSet, repeated: Copies | None) -> _Seen | None:
+def _find_middles(evalset: EvalSet, repeated: Copies | None) -> _Seen | None:
     """None where predictions have no middle."""
     if repeated is not None:
         evalset = evalset.take(np.unique(repeated.clusters.codes, return_index=True)[1])
-    evalset = View(evalset).part(MOST_ROWS).evalset
+    evalset = View(evalset).take_at_most(MOST_ROWS).evalset
     for kind in KIND_PRIORITY:
         for prediction in evalset.predictions:
             if isinstance(prediction, kind):
@@ -685,7 +684,7 @@ def _rows_in_order(evalset: EvalSet, tau: float) -> PredictedRows | None:
     ordered = evalset.rows is None or evalset.rows.dtype.kind in "iuf"
     if evalset.rows is not None and ordered:
         order = lowest(evalset.rows, MOST_ROWS)
-    seen = _seen(evalset.take(order), None)
+    seen = _find_middles(evalset.take(order), None)
     if seen is None:
         return None
     timed, series = None, np.zeros(seen.n, dtype=np.int64)

@@ -19,6 +19,7 @@ from howsure.verdict.without_y import LACKING
 
 if TYPE_CHECKING:
     from howsure.recalibration import FittedParameter
+    from howsure.recalibration.info import MethodInfo
     from howsure.verdict.advice import Advice, RecalibrationTrial
 
 
@@ -100,9 +101,11 @@ def step(
     advice: Advice,
     learnt: Sequence[FittedParameter],
     lifted: tuple[str, float, float] | None,
+    info: MethodInfo | None = None,
 ) -> str:
     """A recalibration in words: the way, its gain on held-out rows, and what it heals."""
-    told = f"{_done(advice, learnt)}. In five-fold cross-validation {_gain(advice, advice.score)}."
+    told = f"{_done(advice, learnt, info)}. "
+    told += f"In five-fold cross-validation {_gain(advice, advice.score)}."
     if lifted is not None:
         name, before, after = lifted
         told += f" Coverage of {name} goes from {percent(before)} to {percent(after)}."
@@ -121,9 +124,9 @@ def proof(advice: Advice, learnt: Sequence[FittedParameter], trial: Recalibratio
     return f"{told} The test did not confirm it{why}, so it was not applied."
 
 
-def _done(advice: Advice, learnt: Sequence[FittedParameter]) -> str:
+def _done(advice: Advice, learnt: Sequence[FittedParameter], info: MethodInfo | None = None) -> str:
     """What a recalibration does, and from which rows."""
-    info = METHODS[advice.method]  # with the one number that it learnt if there is one
+    info = info or METHODS[advice.method]  # with the one number that it learnt if there is one
     what = (info.says(learnt) if learnt else "") or info.words
     return what.format(by=" and ".join(advice.by)) + (
         f", from rows since {advice.since} alone" if advice.since else ""
@@ -281,6 +284,9 @@ def answer(
 
 def _of_one(findings: Sequence[Finding], rows: int, reason: str) -> tuple[Reply, str]:
     """The reply of one model, and what it rests on."""
+    stated = {each.id: each for each in findings if each.id in _OF_PROBABILITIES}
+    if stated:
+        return _of_probabilities(findings, stated, rows)
     coverage = next((each for each in findings if each.id == "coverage"), None)
     about_rows = [finding for finding in findings if finding.id == "rows"]
     doubted = [each for each in about_rows if each.state == "caution"]  # whatever the model is
@@ -326,6 +332,36 @@ def _of_one(findings: Sequence[Finding], rows: int, reason: str) -> tuple[Reply,
     return "unknown", f"{coverage.clause} in {_counted(rows)}" + (
         ": too few to decide" if math.isnan(coverage.more_rows) else more
     )
+
+
+_OF_PROBABILITIES = ("sureness", "level", "shape", "class_groups", "class_region", "impossible")
+"""Findings on class probabilities; the first two say how right they are."""
+
+
+def _of_probabilities(
+    findings: Sequence[Finding], stated: Mapping[str, Finding], rows: int
+) -> tuple[Reply, str]:
+    """The reply of class probabilities: sets made of them may cover whatever these are."""
+    lead = next(stated[name] for name in _OF_PROBABILITIES if name in stated)
+    doubted = [each for each in findings if each.id == "rows" and each.state in ("caution", "bad")]
+    bad = [each for each in findings if each.state == "bad" and each not in doubted]
+    wrong = [stated[name] for name in _OF_PROBABILITIES if stated.get(name) in bad]
+    # of faults of all rows, which overlap, the first alone
+    told = [*wrong[:1], *(each for each in wrong[1:] if each.id not in _OF_PROBABILITIES[:3])]
+    faults = "; ".join(each.clause for each in [*(told or bad), *doubted][:_MAX_FAULTS_NAMED])
+    if any(each.id != "class_skill" for each in bad):
+        return "no", faults
+    if bad:
+        return "partly", f"{lead.clause}, but {faults}"
+    if doubted:
+        return "unknown", faults
+    right = [stated[name].state in _HOLDS for name in _OF_PROBABILITIES[:2] if name in stated]
+    if right and all(right):
+        possible = any(each.state == "caution" for each in stated.values())
+        though = ", though not in every respect (not significant)" if possible else ""
+        return "yes", f"{lead.clause}{though}"
+    counted = f"no fault found, but {_counted(rows)} {'is' if rows == 1 else 'are'} too few"
+    return "unknown", f"{counted}: {lead.clause}"
 
 
 def _is_idle(finding: Finding) -> bool:

@@ -266,7 +266,7 @@ class Family:
         depth += self.spread * (0.5 * log + error)
         return np.exp(-depth), away
 
-    def place(self, counts: FloatArray) -> FloatArray:
+    def root_distance(self, counts: FloatArray) -> FloatArray:
         """√(k/μ) − 1, with all its digits near μ."""
         return np.asarray((counts - self.mu) / (self.mu * (1.0 + np.sqrt(counts / self.mu))))
 
@@ -335,9 +335,9 @@ class Panels:
 
     def _many(self, counts: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
         family, total = self.family.take(rows), self.total[rows]
-        here = np.clip(family.place(counts + 0.5), self.start[rows], self.stop[rows])
+        here = np.clip(family.root_distance(counts + 0.5), self.start[rows], self.stop[rows])
         in_left_tail = here <= self.split[rows]
-        weight, _ = family.smooth(family.place(counts + _OFFSETS))
+        weight, _ = family.smooth(family.root_distance(counts + _OFFSETS))
         (area,) = family.integral(
             np.where(in_left_tail, self.start[rows], here),
             np.where(in_left_tail, here, self.stop[rows]),
@@ -350,8 +350,8 @@ class Panels:
 
 def _settle(family: Family, low: FloatArray, high: FloatArray) -> FloatArray:
     """What `Panels` hold of each row, shape (7, n)."""
-    start = family.place(np.maximum(low, PANELS_FROM) - 0.5)
-    stop = family.place(high + 0.5)
+    start = family.root_distance(np.maximum(low, PANELS_FROM) - 0.5)
+    stop = family.root_distance(high + 0.5)
     split = np.clip(_mode(family), start, stop)
     sums = family.integral(start, split, 2) + family.integral(split, stop, 2)
     base = np.zeros(len(low))
@@ -376,7 +376,7 @@ def _mode(family: Family) -> FloatArray:
     """About where weight times count is largest: the root of k log(k/μ) = (1 − spread/2)/rate."""
     lean = (1.0 - 0.5 * family.spread) / family.rate
     shift = lean / (1.0 + np.log1p(np.maximum(lean, 0.0) / family.mu))
-    return family.place(np.maximum(family.mu + shift, 1.0))
+    return family.root_distance(np.maximum(family.mu + shift, 1.0))
 
 
 # ---- the double Poisson law ----------------------------------------------------------------------

@@ -40,7 +40,7 @@ from howsure.engine.finding import (
     FindingQuestion,
     Parts,
     Words,
-    apart,
+    draft_departure,
     points,
 )
 from howsure.engine.metric import (
@@ -237,11 +237,11 @@ def _satisfied(view: View, coverage: float) -> AdaptivityMeasure:
 def _of_sets(measure: Callable[..., AdaptivityMeasure], array: str) -> _Maker:
     """A measure of label sets: of coverage over what an array holds."""
 
-    def make(view: View, coverage: float) -> AdaptivityMeasure:
+    def measure_violation(view: View, coverage: float) -> AdaptivityMeasure:
         view.prediction(LabelSets)
         return _violation(measure, view, coverage, view.get(array, coverage))
 
-    return make
+    return measure_violation
 
 
 def _sscv(view: View, coverage: float) -> AdaptivityMeasure:
@@ -358,7 +358,7 @@ def _answers(
 
 def _curves(evaluation: Evaluation, confidence: float) -> list[Curve]:
     violation, slope = _answers(evaluation)
-    model, labels = evaluation.evalset.model, evaluation.view.held(LabelSets) is not None
+    model, labels = evaluation.evalset.model, evaluation.view.find_prediction(LabelSets) is not None
     curves = []
     if violation is not None:
         cells, estimate = violation.cells, violation.estimate
@@ -525,7 +525,9 @@ def _ease_of(case: Case) -> Draft:
     record = case.get("t_cv")
     if "where" not in record.options:
         raise UnanswerableError("parts of the rows by ease were not compared")
-    return apart(replace(record, p=float(record.options["ease_differ"])), {"record": record})
+    return draft_departure(
+        replace(record, p=float(record.options["ease_differ"])), {"record": record}
+    )
 
 
 def _ease_words(draft: Draft, _: Finding) -> Words:
@@ -558,7 +560,7 @@ def _sets(case: Case) -> Draft:
         "size": case.get("set_size").value,
         "free": abs(seen - expected) > _MAX_DIFFERENCE_OF_EQUALS,
     }
-    return apart(replace(record, p=float(record.options["sizes_differ"])), facts)
+    return draft_departure(replace(record, p=float(record.options["sizes_differ"])), facts)
 
 
 def _sets_words(draft: Draft, _: Finding) -> Words:

@@ -92,7 +92,7 @@ _NULL_ROUNDING = 1e-9
 
 
 def _components(view: View, _: float) -> Components:
-    fitted_rows = view.part(MAX_ROWS_OF_FIT)
+    fitted_rows = view.take_at_most(MAX_ROWS_OF_FIT)
     placed: Placed = view.get("placed")
     evalset = view.evalset
     return pit_components(
@@ -124,9 +124,9 @@ class Placed:
 def _placed(view: View, whole: Placed | None = None) -> Placed:
     """By the prediction that knows most; of a part of the rows in the way of the `whole`."""
     y = view.evalset.y
-    distribution, samples = view.held(Distribution), view.held(Samples)
+    distribution, samples = view.find_prediction(Distribution), view.find_prediction(Samples)
     if distribution is not None:
-        view.told("components", distribution.kind)
+        view.note_source("components", distribution.kind)
         if distribution.discrete:
             ends = np.stack([view.get("cdf_left"), view.get("cdf")])
             return Placed(by_normal_scores(ends), over_jumps, jumps=True, by_scores=True)
@@ -141,7 +141,7 @@ def _placed(view: View, whole: Placed | None = None) -> Placed:
             return Placed(by_normal_scores(view.get("cdf")), legendre, by_scores=True)
         return Placed(moved, legendre)
     if samples is not None and samples.size > 1:
-        view.told("components", samples.kind)
+        view.note_source("components", samples.kind)
         members, size = samples.sorted_samples, samples.size
         cells = np.full(size + 1, 1.0 / (size + 1))
         table = cell_polynomials(cells)
@@ -176,11 +176,11 @@ def _placed(view: View, whole: Placed | None = None) -> Placed:
             return np.column_stack([members[rows], moved]), table[1]
 
         return replace(plain, exchange=together)
-    quantile_table = view.held(Quantiles)
+    quantile_table = view.find_prediction(Quantiles)
     if quantile_table is None:
         lacking = "the table has no distributions, samples or quantiles"
         raise UnanswerableError(lacking if samples is None else "one sample gives no spread")
-    view.told("components", quantile_table.kind)
+    view.note_source("components", quantile_table.kind)
     levels, values = quantile_table.levels, quantile_table.values
     if len(levels) < 2:
         raise UnanswerableError("one quantile gives no spread")
@@ -223,8 +223,8 @@ def _right(view: View, found: Placed) -> Right | None:
         if found.cells is None or found.table is None:
             return None
         return Right(found.table[:, None], found.cells[None])
-    drawn_rows = view.part(_DRAWN_ROWS)
-    distribution = drawn_rows.held(Distribution)
+    drawn_rows = view.take_at_most(_DRAWN_ROWS)
+    distribution = drawn_rows.find_prediction(Distribution)
     if distribution is not None:
         ends, shares = _outcomes(distribution)
     else:

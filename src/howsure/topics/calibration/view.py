@@ -51,7 +51,7 @@ def _pit(view: View, side: str) -> FloatArray:
 
 
 def _cdf_left(view: View, _: float) -> FloatArray:
-    distribution = view.held(Distribution)
+    distribution = view.find_prediction(Distribution)
     if distribution is not None and not distribution.discrete:
         return np.asarray(view.get("cdf"))
     return _pit(view, "cdf_left")
@@ -96,7 +96,7 @@ def _calibration_drawn(evaluation: Evaluation, confidence: float) -> list[Curve]
     except UnanswerableError:
         quantiles, levels = view.get("quantiles"), view.get("levels")
         curve = calibration_curve_quantiles(
-            evalset.y, quantiles, levels, confidence=confidence, weights=weights
+            view.get("y"), quantiles, levels, confidence=confidence, weights=weights
         )
     return [
         Curve(

@@ -116,7 +116,7 @@ def _noise(view: View, _: float) -> Estimate:
         raise UnanswerableError("needs independent, unweighted rows")
     if np.ptp(view.get("uncertainty")) > 0:
         raise UnanswerableError("widths differ, so width_response applies")
-    sampled = view.part(MOST_ROWS)
+    sampled = view.take_at_most(MOST_ROWS)
     x, names = input_table(sampled.evalset)
     return noise_given_inputs(sampled.get("absolute_error"), x, names, seed=view.seed)
 

@@ -95,7 +95,7 @@ def _independent_rows(view: View) -> View:
         raise UnanswerableError(
             "measures of conditional coverage need independent, unweighted rows"
         )
-    return view if "conditional" in view.slow else view.part(MOST_ROWS)
+    return view if "conditional" in view.slow else view.take_at_most(MOST_ROWS)
 
 
 def _hits(view: View, coverage: float) -> BoolArray:
@@ -148,7 +148,7 @@ def _ert(view: View, coverage: float) -> ERT:
 def _of_width(
     measure: Callable[..., DependenceTest],
 ) -> Callable[[View, float], DependenceTest]:
-    def make(view: View, coverage: float) -> DependenceTest:
+    def test_widths(view: View, coverage: float) -> DependenceTest:
         independent = _independent_rows(view)
         hits = _hits(independent, coverage)
         if independent.source(("covered",), coverage) == LabelSets.kind:
@@ -157,7 +157,7 @@ def _of_width(
             widths = independent.get("upper", coverage) - independent.get("lower", coverage)
         return measure(hits, widths, **_options(independent, coverage))
 
-    return make
+    return test_widths
 
 
 def _local(view: View, _: float) -> LocalPit:

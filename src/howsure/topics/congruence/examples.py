@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,7 @@ from howsure.predictions import Distribution, EvalSet, Samples
 from howsure.stats.bootstrap import subsample
 from howsure.topics.conditional.forests import edge_of, tree_inputs
 from howsure.topics.congruence.null import NullReference
-
-MapLayout = Literal["inputs", "pca", "t-sne"]
+from howsure.topics.congruence_options import MapLayout
 
 # Rows of a gallery: what is looked through at once.
 WORST = 15

@@ -16,7 +16,7 @@ import numpy as np
 
 from howsure.core.arrays import AnyArray, FloatArray, IntArray
 from howsure.core.classes import brief_repr, frozen
-from howsure.core.errors import InputError, UnanswerableError, attempt
+from howsure.core.errors import UnanswerableError, attempt
 from howsure.core.formats import number
 from howsure.core.progress import part_of, report_progress
 from howsure.core.records import (
@@ -48,7 +48,6 @@ from howsure.stats.bootstrap import subsample
 from howsure.stats.estimate import Z_95, Estimate
 from howsure.stats.kernels import normalize_rows
 from howsure.topics.congruence.examples import (
-    MapLayout,
     extremes,
     extremes_table,
     map_table,
@@ -63,9 +62,10 @@ from howsure.topics.congruence.laws import (
 )
 from howsure.topics.congruence.null import NullReference, Outcomes, mean_cce, null_reference
 from howsure.topics.congruence.predictive import Mode
-from howsure.topics.congruence.reference import CongruenceReference, choose_kernel
+from howsure.topics.congruence.reference import CongruenceReference
 from howsure.topics.congruence.results import lengths
 from howsure.topics.congruence.skce import skce_of_part
+from howsure.topics.congruence_options import CongruenceOptions
 
 if TYPE_CHECKING:
     from howsure.engine.view import View
@@ -96,53 +96,8 @@ REPLICATES_OF_MONITOR = 99
 DRAWS_OF_SHIFTED = 50
 # As in the reliability study of the method's paper.
 BOOTSTRAPS = 10
-# Columns above which inputs are taken for an embedding of images or texts, which are hundreds
-# wide; tables of features are narrower. By hand; not tuned.
-MIN_WIDTH_OF_EMBEDDING = 16
 # Chosen by hand; not tuned. Each label is a column of the inputs.
 MAX_GROUP_LABELS = 20
-
-
-@frozen(kw_only=True)
-class CongruenceOptions:
-    """The choices behind a conditional congruence error.
-
-    Examples
-    --------
-    >>> CongruenceOptions(bandwidth=1.0, draws=1).regularization
-    0.1
-    """
-
-    # of the inputs, as in `howsure.topics.congruence.cce`; `auto` is `polynomial` for inputs of
-    # more than 16 columns and `rbf` otherwise, or the one that a named bandwidth belongs to
-    kernel: str = "auto"
-    bandwidth: str | float | None = None  # of the kernel of the inputs; a number is γ
-    regularization: float = 0.1  # λ
-    # ℓ, draws a row. By default the exact embedding where every prediction has one, and 5 draws
-    # otherwise.
-    draws: int | None = None
-    # {"inputs", "pca", "t-sne"}: of the map; `inputs` are the two numeric ones along which errors
-    # differ most
-    layout: MapLayout = "inputs"
-
-    def __post_init__(self) -> None:
-        if self.draws is not None and (isinstance(self.draws, bool) or self.draws < 1):
-            raise InputError(f"draws must be at least 1, got {self.draws!r}")
-        if not (math.isfinite(self.regularization) and self.regularization > 0):
-            raise InputError(f"regularization must be positive, got {self.regularization!r}")
-        if isinstance(self.bandwidth, (int, float)) and not self.bandwidth > 0:
-            raise InputError(f"bandwidth must be positive, got {self.bandwidth!r}")
-        if self.layout not in ("inputs", "pca", "t-sne"):
-            raise InputError(f"layout must be inputs, pca or t-sne, got {self.layout!r}")
-        choose_kernel(self.kernel_for(1), self.bandwidth, np.array([[0.0], [1.0]]), "x")
-
-    def kernel_for(self, width: int) -> str:
-        """The kernel for inputs of so many columns."""
-        if self.kernel != "auto":
-            return self.kernel
-        if isinstance(self.bandwidth, str):
-            return "polynomial" if self.bandwidth == "inverse-width" else "rbf"
-        return "polynomial" if width > MIN_WIDTH_OF_EMBEDDING else "rbf"
 
 
 _PLAIN = CongruenceOptions()
@@ -426,7 +381,7 @@ def _skce(view: View, _: float) -> Estimate:
     weights = evalset.weights
     if evalset.units is not None or (weights is not None and weights.kind != "frequency"):
         raise UnanswerableError("SKCE needs independent rows without importance weights")
-    view.told("skce", law.kind)
+    view.note_source("skce", law.kind)
     return skce_of_part(
         evalset.y,
         law,

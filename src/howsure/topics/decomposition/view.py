@@ -135,7 +135,7 @@ def shown(view: View, _: float) -> tuple[FloatArray, FloatArray]:
         wanted = levels[
             np.unique([np.argmin(np.abs(levels - nearest_level)) for nearest_level in wanted])
         ].tolist()
-        view.told("shown", table.kind)
+        view.note_source("shown", table.kind)
         return table.quantile(wanted), np.array(wanted)
     quantiles: FloatArray = view.ask("shown", "quantile", wanted)
     return quantiles, np.array(wanted)
@@ -147,7 +147,7 @@ def reliability_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
     As bands are dear and many, only where a part of the score is asked for by name. A recalibrated
     quantile is the y of a row, so not where single rows are not told.
     """
-    if not asked(evaluation.view) or evaluation.evalset.fewest > 1:
+    if not wants_parts(evaluation.view) or evaluation.evalset.fewest > 1:
         return []
     sampled: View = evaluation.view.get("part_of_score")
     evalset = sampled.evalset
@@ -211,7 +211,7 @@ def _columns(view: View) -> list[tuple[str, float, FloatArray]]:
     return [*columns, ("reliability_mean", math.nan, mean)]
 
 
-def asked(view: View) -> bool:
+def wants_parts(view: View) -> bool:
     """Whether a part of the score is asked for by name."""
     return any(name.endswith("miscalibration") for name in view.slow)
 
@@ -269,7 +269,7 @@ def murphy_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
     """Mean elementary scores at thresholds, beside those of the distribution of y."""
     view, evalset = evaluation.view, evaluation.evalset
     y, w = evalset.y, evalset.multiplicities
-    at = _thresholds(y, evalset.fewest, _PLACES_OF_CURVE[asked(view)])
+    at = _thresholds(y, evalset.fewest, _PLACES_OF_CURVE[wants_parts(view)])
     draw = partial(
         Curve, x=at, x_label="Threshold", y_label="Mean elementary score", model=evalset.model
     )
@@ -286,7 +286,7 @@ def murphy_drawn(evaluation: Evaluation, _: float) -> list[Curve]:
             curves.append(
                 draw(name="murphy", y=of(quantiles[:, column]), reference=reference, notes=notes)
             )
-    if curves and not asked(view):  # so that a page stays small
+    if curves and not wants_parts(view):  # so that a page stays small
         return curves
     try:
         mean = view.get("mean_point")
@@ -333,7 +333,7 @@ def _decomposed(
     evalset = sampled.evalset
     kind = "frequency" if evalset.weights is None else evalset.weights.kind
     sampled.get(forecast)  # so that it is known who answers
-    view.told(array, sampled.source([forecast]))
+    view.note_source(array, sampled.source([forecast]))
     parts = of(sampled).estimated(_mass(sampled), evalset.units, kind, view.confidence)
     estimates = [parts.miscalibration, parts.discrimination, parts.uncertainty]
     if named:
@@ -381,7 +381,7 @@ def _if_right(view: View, of: _Measure) -> FloatArray:
 def score_parts(evaluation: Evaluation) -> list[ResultTable]:
     """S = UNC − DSC + MCB, of the mean pinball loss or else of the squared error."""
     view = evaluation.view
-    if view.evalset.n > SLOW_ROWS and not asked(view):
+    if view.evalset.n > SLOW_ROWS and not wants_parts(view):
         return []
     for name, title in (
         ("quantile_decomposition", "mean pinball loss"),

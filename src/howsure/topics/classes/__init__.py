@@ -1,0 +1,1 @@
+"""Class probabilities: does what a model gives 85 % happen in 85 %?"""
