@@ -200,6 +200,7 @@ FIRST = (
     "howsure.Samples",
     "howsure.Quantiles",
     "howsure.Intervals",
+    "howsure.Probabilities",
     "howsure.LabelSets",
     "howsure.recalibrate",
     "howsure.conformal",

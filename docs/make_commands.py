@@ -99,10 +99,11 @@ def _line(param: Any, context: Any) -> str:
     told = [param.help or ""]
     if param.required:
         told.append("Required.")
-    default = param.default
-    shown = getattr(param, "show_default", True) and not (default is None or flag)
+    default, usual = param.default, getattr(param, "show_default", True)
+    default = usual if isinstance(usual, str) else default  # of what a file may say, too
+    shown = usual and not (default is None or flag)
     if shown and not (isinstance(default, bool) or default in ("", [])):
-        told.append(f"Default: `{getattr(default, 'value', default)}`.")
+        told.append(f"Default: `{str(getattr(default, 'value', default)).strip('()')}`.")
     return f"| {name} | {_cell(takes)} | {_cell(' '.join(told))} |"
 
 

@@ -58,6 +58,16 @@ _READ = {
     "t_cv": "whether y is covered, and ease",
     "t_ss": "sizes, difficulties and ease",
     "true_rank, set_sizes": "the rank of the true label, and the size of each set",
+    **dict.fromkeys(
+        (
+            *("class_auc", "class_brier", "class_claims", "class_correct", "class_log_score"),
+            *("class_parts", "class_skill", "answer_impossible", "answer_level"),
+            *("answer_shape", "answer_sureness"),
+        ),
+        "y and class probabilities",
+    ),
+    "answer_groups": "y, class probabilities and groups",
+    "answer_region": "y, class probabilities and the inputs",
     "width_correlation": "whether y is covered, and widths or set sizes",
     "width_response": "errors and the widths of intervals",
     "worst_region": "whether y is covered, and the inputs",
@@ -101,6 +111,18 @@ proba = rng.dirichlet([3, 2, 1, 1, 1], 500)
 y = np.array([rng.choice(names, p=p) for p in proba])
 sets = howsure.LabelSets.likeliest(proba, 0.9, names)
 """
+_PROBABILITIES = """\
+import numpy as np
+import howsure
+
+rng = np.random.default_rng(0)
+n = 500
+x = rng.uniform(-4, 4, n)
+y = (rng.random(n) < 1 / (1 + np.exp(-x))).astype(int)
+p = np.round(1 / (1 + np.exp(-1.5 * x)), 2)
+side = np.where(x < 0, "left", "right")
+result = howsure.assess(y, p, features={"x": x}, groups={"side": side})
+"""
 EXAMPLES = {
     "distributions": f"""{_START}prediction = howsure.Distribution.normal(mean=mean, sd=sd)
 result = howsure.assess(y, prediction)
@@ -141,6 +163,7 @@ result = howsure.assess(y, both, options=howsure.Options(baseline="line"))
     "labels": f"""{_CLASSES}ease = proba.max(axis=1)
 result = howsure.assess(howsure.Table(y, sets, ease=ease))
 """,
+    "class probabilities": _PROBABILITIES,
 }
 """Code that assesses a table, by what is in it; a page has the first that gives its measure."""
 

@@ -155,9 +155,10 @@ def test_the_file_of_the_command_serves(tmp_path: Path) -> None:
         assert_holds(Y, normal(0.6), limits=path, groups=groups, fail_on="never", findings=())
     with pytest.raises(
         InputError,
-        match=r"names the groups 'region', but no .*give by=\{'region': labels\}$",
+        match=r"names the groups 'region', .*give howsure.Table\(…, groups=\{'region': labels\}\)$",
     ):
         assert_holds(Y, normal(), limits=path)
+    assert_holds(howsure.Table(Y, normal(), groups={"region": REGION}), limits=path)
     table = {"y": Y, "mean": ZERO, "sd": 0.6 * ONE, "region": REGION}
     with pytest.raises(AssertionError, match=r"^3 of 3 fail"):
         assert_holds(table, limits=path)

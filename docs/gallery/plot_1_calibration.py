@@ -3,7 +3,7 @@ Calibration
 ===========
 
 Are predicted probabilities calibrated? Six figures of a model whose spread is too
-small at the ends of x.
+small at the ends of x, and one of a classifier that is too sure.
 """
 
 import numpy as np
@@ -65,3 +65,13 @@ result.plot("tail_calibration_right")
 # The same of y below its 10 % quantile.
 
 result.plot("tail_calibration_left")
+
+# %%
+# Reliability diagram of a classifier
+# -----------------------------------
+# Above the diagonal at the left and below it at the right: probabilities are too near 0 and 1.
+
+happened = rng.random(1000) < 1 / (1 + np.exp(-2 * x))
+stated = 1 / (1 + np.exp(-4 * x))
+classified = howsure.assess(happened, stated, options=howsure.Options(trials=False))
+classified.plot("class_reliability")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from howsure.predictions import EvalSet as EvalSet
     from howsure.predictions import Intervals as Intervals
     from howsure.predictions import LabelSets as LabelSets
+    from howsure.predictions import Probabilities as Probabilities
     from howsure.predictions import Quantiles as Quantiles
     from howsure.predictions import Samples as Samples
     from howsure.report.assess import assess as assess
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "core.errors": "HowsureError",
     "core.schemas": "schema",
-    "predictions": "Distribution EvalSet Intervals LabelSets Quantiles Samples",
+    "predictions": "Distribution EvalSet Intervals LabelSets Probabilities Quantiles Samples",
     "report.assess": "assess",
     "report.assessment": "Assessment",
     "report.improve": "improve",
@@ -43,7 +44,7 @@ _HOMES = {
     "report.options": "Options",
     "report.recalibrate": "recalibrate",
     "report.table": "Table load",
-    "streaming.load": "Large",
+    "streaming.large": "Large",
 }
 
 # pytest loads its plugin; the last two name who has them now

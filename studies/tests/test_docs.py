@@ -8,7 +8,7 @@ import pytest
 
 from figures.test_telling import tells_a_number
 from howsure_studies.engine import load_plan, plan_file, plan_names, study_of, study_shipped
-from howsure_studies.engine.shipped import _made, plan_hash
+from howsure_studies.engine.shipped import _shipped_files, plan_hash
 from scripts import script
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ def test_results_in_the_docs_are_those_that_ship() -> None:
 
 
 def test_what_ships_belongs_to_the_plan_as_it_stands() -> None:
-    ours = [(file, made) for file, made in _made() if file.is_relative_to(ROOT)]
+    ours = [(file, made) for file, made in _shipped_files() if file.is_relative_to(ROOT)]
     assert ours
     for file, made in ours:
         plan = load_plan(made["plan"]["name"])

@@ -40,7 +40,7 @@ def test_a_size_is_read(size: str | int, wanted: int) -> None:
     ],
 )
 def test_what_is_no_size_is_refused(size: Any) -> None:
-    with pytest.raises(InputError, match=r"^--memory must be a size such as 500MB, .*, got"):
+    with pytest.raises(InputError, match=r"^memory must be a size such as 500MB, .*, got"):
         as_bytes(size)
 
 

@@ -74,9 +74,9 @@ USES: dict[str, Callable[[Path], None]] = {
     "improvement": use_improvement,
 }
 ANEW = {
-    "ledger": "howsure watch init NEW --reference TABLE",
-    "state": "howsure assess TABLE --state FILE",
-    "recalibration": "howsure recalibrate NEW --calibration TABLE -o OUT --keep FILE",
+    "ledger": r"howsure\.watch\.Watch\.init\(new, reference\)",
+    "state": r"howsure\.assess\(table, large=howsure\.Large\(state=FILE\)\)",
+    "recalibration": r"howsure\.recalibrate\(new, calibration\)\.fitted\.save\(FILE\)",
 }
 REFUSED = {"ledger-2.watch"}
 """What this version opens no more."""

@@ -252,7 +252,7 @@ def test_the_user_of_scoringutils_long_table(
                 lines.append(f"{unit},{model},{float(y[row])},{level},{value}")
     child(0, "personas", "shuffled").shuffle(body := lines[1:])
     Path("long.csv").write_text("\n".join([lines[0], *body]), encoding="utf-8")
-    result = commanded("howsure assess long.csv -o long.json")
+    result = commanded("howsure assess long.csv --series location -o long.json")
     assert result.returncode == 0, result.stdout + result.stderr
     findings = json.loads(Path("long.json").read_text(encoding="utf-8"))["findings"]
     found = {(f["model"], f["id"]): f["state"] for f in findings}
@@ -559,7 +559,7 @@ def test_the_clinician_with_label_sets(tmp_path: Path, monkeypatch: pytest.Monke
     sets = [line.split(",") for line in Path("sets.csv").read_text().splitlines()[1:]]
     held = np.array([line[1] in line[-1].split("|") for line in sets])
     assert f"the 90 % sets cover {100 * held.mean():.1f} %" in answer["sentence"]
-    claimed = commanded("howsure assess ward.csv --row-id patient -o ward.json")
+    claimed = commanded("howsure assess ward.csv --row-id patient --coverage 0.9 -o ward.json")
     assert claimed.returncode == 0, claimed.stdout + claimed.stderr  # the likeliest that reach 90 %
     sizes = {}
     for name in ("ward", "sets"):
@@ -588,7 +588,7 @@ def test_the_reader_of_intervals_that_a_language_model_states() -> None:
         )
     stated = pd.read_json(io.StringIO("\n".join(map(json.dumps, lines))), lines=True)
     with pytest.raises(
-        howsure.HowsureError, match=r"name it with y=COLUMN.*'answer', 'best', 'low', 'high'"
+        howsure.HowsureError, match=r"name it with .*y=COLUMN.*'answer', 'best', 'low', 'high'"
     ):
         howsure.assess(stated)
     columns = {"y": "answer", "point": "best", "lower": "low", "upper": "high", "groups": "topic"}

@@ -573,7 +573,7 @@ def test_a_list_without_levels_is_told_both_spellings() -> None:
 
 
 def test_what_is_no_regressor_is_refused() -> None:
-    assert "classifier LogisticRegression" in refused(LogisticRegression().fit(X[FIT], Y[FIT] > 0))
+    assert "y must contain class numbers" in refused(LogisticRegression().fit(X[FIT], Y[FIT] > 0))
     assert "must have predict, got object" in refused(object())
     assert "predicts an array of shape (150, 2)" in refused(
         LinearRegression().fit(X[FIT], np.column_stack([Y[FIT], Y[FIT]]))

@@ -264,7 +264,7 @@ def test_the_summary_counts() -> None:
     assert found.summary == (
         "FAIL (exit 1). Limits: 1 failed, 2 inconclusive. Limits are judged with 90 % one-sided "
         "bounds; failures are adjusted for the number of groups. Inconclusive limits pass; "
-        "with --undecided fail they fail."
+        "with undecided='fail' they fail."
     )
     whole = judged(held, limit_of("coverage", "min", 0.5), fail_on="bad", findings=("coverage",))
     assert whole.summary == (

@@ -165,7 +165,7 @@ def test_shares_in_percent_are_asked_about_and_other_units_are_not() -> None:
             with pytest.raises(InputError, match=r"got 5: did you mean 0.05\?"):
                 limit_of(name, "max", 5)
             assert limit_of(name, "max", 1).value == 1
-        elif entry.bounds[1] > 1:
+        elif entry.bounds[1] >= 5:
             assert limit_of(name, "max", 5).value == 5
     with pytest.raises(InputError, match=r"did you mean 0\.8\?"):
         limit_of("worst_group", "min", 80)

@@ -178,3 +178,31 @@ def test_a_watch_takes_a_table(tmp_path: Path) -> None:
     first = Watch.init(tmp_path / "a", table)
     second = Watch.init(tmp_path / "b", days, time="day", groups="store", **ROLES)
     assert first.promise.sentence == second.promise.sentence
+
+
+def test_the_trade_off_of_width_and_misses_is_that_of_its_rows() -> None:
+    table = howsure.Table(ENDS, **ROLES)
+    curve = table.characteristic()
+    assert curve.at().miss_rate == pytest.approx((np.abs(Y) > 1.2).mean())
+    scales = np.sort(np.abs(Y) / 1.2)  # at which each row is just inside
+    assert curve.at(miss_rate=0.1).knob == pytest.approx(scales[round(0.9 * N) - 1])
+    two = howsure.Table(Y, {"a": howsure.Intervals(Y - 1, Y + 1, 0.9), "b": Y})
+    assert two.characteristic("a").at().miss_rate == 0.0
+    with pytest.raises(InputError, match="model must name one of 'a', 'b', got ''"):
+        two.characteristic()
+
+
+def test_a_table_says_which_new_rows_can_be_judged() -> None:
+    x = child(0, "inputs").uniform(-1, 1, 100)
+    y, sd = x + Y[:100], np.ones(100)
+    rows = {"y": y, "mean": x, "sd": sd, "x": x}
+    reference = howsure.Table(rows, features="x")
+    new = {"x": [0.1, 9.0, -0.5]}
+    scores = reference.monitor(howsure.Table(new))
+    assert scores.table.columns["outside"].tolist() == [False, True, False]
+    assert "33.3 % of 3 rows are outside the reference" in scores.report.verdict
+    arrays = howsure.Table(y, howsure.Distribution.normal(x, sd), features={"x": x})
+    same = arrays.monitor(new).table.columns
+    np.testing.assert_allclose(same["cce"], scores.table.columns["cce"])
+    with pytest.raises(InputError, match=r"got neither: name them with .*features=COLUMN"):
+        howsure.Table(ENDS, **ROLES).monitor(new)

@@ -162,7 +162,10 @@ def test_an_estimator_that_says_too_little_is_told_so() -> None:
         interval_score()(plain, X[NEW], Y[NEW])
     with pytest.raises(InputError, match="estimator must predict quantiles for levels="):
         pinball(levels=[0.1])(plain, X[NEW], Y[NEW])
-    with pytest.raises(InputError, match="estimator must be a regressor, got the classifier Logis"):
-        crps()(LogisticRegression().fit(X[FIT], Y[FIT] > 0), X[NEW], Y[NEW])
+    classifier = LogisticRegression().fit(X[FIT], Y[FIT] > 0)
+    with pytest.raises(InputError, match=r"Logistic.* does not predict what crps needs"):
+        crps()(classifier, X[NEW], Y[NEW] > 0)
+    with pytest.raises(InputError, match="y must contain class numbers"):
+        crps()(classifier, X[NEW], Y[NEW])
     with pytest.raises(InputError, match="estimator must be fitted"):
         crps()(BayesianRidge(), X[NEW], Y[NEW])

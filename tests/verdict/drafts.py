@@ -185,6 +185,21 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
             ]
         case "one_sided":
             return [draft(effect, record("miss_imbalance", effect), below=0.075 - effect / 2)]
+        case "level" | "sureness" | "shape" | "class_groups" | "class_region" | "impossible":
+            where = {"class_groups": "site=north", "class_region": "age"}.get(name, "")
+            claim = {"claim": 0.5, "happened": 0.5 + effect, "low": 0.4, "high": 0.6}
+            claim |= {"lower": 0.48 + effect, "upper": 0.52 + effect, "statistic": sign * 3.0}
+            claim |= {"certain": 0.5, "came": 3.0}
+            two = {"names": ("no", "yes"), "code": 1.0}
+            ten = {"names": ("cat", "dog", "elk"), "code": 1.0}
+            return [
+                draft(effect, where=where, **claim, **two),
+                draft(effect, where=where, **claim, **ten),
+                draft(effect, where=where, **claim, **{**ten, "code": -1.0}),
+                draft(effect, where=where, **claim, **{**two, "names": ("wrong", "right")}),
+            ]
+        case "class_skill":
+            return [draft(effect, record("class_skill", effect))]
         case "support":
             return [draft(abs(effect) / 10, record("impossible_share", abs(effect) / 10))]
         case "groups":
@@ -373,6 +388,8 @@ def possible(name: str) -> tuple[State, ...]:
     match name:
         case "support":
             return ("bad",)
+        case "class_skill":
+            return ("good", "bad", "negligible", "undecided")
         case "congruence":
             return tuple(state for state in STATES if state != "good")
         case "dependence":

@@ -271,7 +271,8 @@ def test_no_reply_without_its_evidence(seen: list[tuple[str, State]]) -> None:
     bad = [name for name, state in seen if state == "bad"]
     if told.reply == "yes":
         assert not bad
-        assert states["coverage"] in ("good", "negligible")
+        evidence = [states.get(name) for name in ("coverage", "level", "sureness")]
+        assert {"good", "negligible"}.intersection(evidence)
     if told.reply in ("no", "partly"):
         doubts = [states.get(name) for name in ("skill", "ends")]
         assert bad or (told.reply == "partly" and "caution" in doubts)

@@ -372,11 +372,13 @@ def test_what_is_said_of_panels() -> None:
     assert sampled.endswith(", from a sample of short periods).")
     unnamed = of_panel(rng, 16, 20, 0.0, named="")
     assert sentence_of(unnamed).endswith(
-        "There are several rows per time: name the column of series (--series COLUMN); without it "
+        "There are several rows per time: name their series with "
+        "howsure.Table(…, series=COLUMN); without it "
         "20 times are too few."
     )
     assert sentence_of(of_panel(rng, 16, 60, 0.0, named="")).endswith(
-        "There are several rows per time: if these are series, name their column (--series COLUMN)."
+        "There are several rows per time: if these are series, name their column with "
+        "howsure.Table(…, series=COLUMN)."
     )
     for held in (few, unnamed):
         findings, silent = examine(held)
@@ -446,7 +448,7 @@ def test_the_order_of_a_file_gives_a_caution_alone() -> None:
     told, _ = found_in(held)
     assert told is not None
     assert told.state == "caution"
-    assert told.sentence.endswith("name the time column with --time.")
+    assert told.sentence.endswith("name the time column with howsure.Table(…, time=COLUMN).")
     mixed = held.take(rng.permutation(900))
     missing, why = found_in(mixed)
     assert missing is None

@@ -708,7 +708,7 @@ def test_predictions_in_other_units_are_named_with_what_multiplies_them() -> Non
     )
     assert try_recalibrations(held).advice is None
     told = next(each for each in examine(held)[0] if each.id == "rows").sentence
-    assert told.endswith("for y and predictions; howsure recalibrate --method multiply does it.")
+    assert told.endswith("method='multiply') does it.")
     mended = recalibrate(new, held, method="multiply").evalset
     assert not any(each.state == "bad" for each in examine(mended)[0])
     ignoring, silent = examine(held, ignore={"rows"})
@@ -761,7 +761,7 @@ def test_a_column_that_may_mark_censored_rows_is_asked_for() -> None:
         for each in assess(table, options=Options(trials=False)).verdict.splitlines()
         if "'e" in each
     ]
-    assert last.startswith("Column 'event' may mark censored rows and is not used: --groups")
+    assert last.startswith("Column 'event' may mark censored rows and is not used: howsure.Table(")
     read = assess(table, groups="event", options=Options(trials=False))
     assert read.lines[1].text.startswith("y seems censored in ")
     assert all(each.state != "bad" for each in read.findings)

@@ -85,7 +85,8 @@ def test_directions_are_those_of_the_signs() -> None:
 
 EXACT: dict[tuple[str, State], str] = {
     ("rows", "caution"): "Only 200 of 1,000 rows are distinct: y, inputs and predictions repeat. "
-    "Copies count as one cluster; remove them, or name the column they share with --cluster.",
+    "Copies count as one cluster; remove them, or name the column they share with "
+    "howsure.Table(…, cluster=COLUMN).",
     ("coverage", "good"): "The 90 % intervals cover 84 % (82.0–86.0): in line with the nominal "
     "coverage.",
     ("coverage", "caution"): "The 90 % intervals cover 84 % (82.0–86.0). Possibly they under-cover "
@@ -109,6 +110,16 @@ EXACT: dict[tuple[str, State], str] = {
     "rows; the others cover 87.3 %.",
     ("one_sided", "bad"): "y is below its interval in 10.5 % of rows and above it in 4.5 %: misses "
     "are mostly below.",
+    ("level", "good"): "On average it says 50 %, 44 % happen (42–46): as it says.",
+    ("level", "bad"): "On average it says 50 %, 44 % happen (42–46): too high.",
+    ("sureness", "bad"): "Where it says 50 % (40–60), 44 % happen (42–46): too confident.",
+    ("shape", "bad"): "Where it says 50 % (40–60), 44 % happen (42–46): too high.",
+    ("class_groups", "bad"): "In site=north it says 50 %, 44 % happen (42–46): too high.",
+    ("class_region", "bad"): "Where age is 0.4 to 0.6 it says 50 %, 44 % happen (42–46): too high.",
+    ("impossible", "bad"): "3 of 300 rows with a class at 0 % had that class: what it calls "
+    "impossible happens.",
+    ("class_skill", "bad"): "The Brier score is 6 % above that of class frequencies (4.0 to 8.0): "
+    "it is worse than class frequencies alone.",
     ("support", "bad"): "0.6 % of y have probability 0 under their prediction: the predictive "
     "distribution rules out values that occurred.",
     (
@@ -186,7 +197,8 @@ ROWS = {
     "corrected": "30 rows were delivered twice: pairs of rows with the same time differ only by "
     "small corrections. Keep one of each pair.",
     "variance": "Actual errors are 20.51 × the predicted spread and proportional to its square "
-    "root: it looks like a variance. Give that column with --variance, or give its square root.",
+    "root: it looks like a variance. Give its square root, or that column with "
+    "howsure.Table(…, variance=COLUMN).",
     "units": "Where plant=C, predictions look divided by 1,000. Use the same unit for y and "
     "predictions.",
     "leakage": "Actual errors are 0.10 × the predicted spread: the model may have seen these y, or "
@@ -194,7 +206,7 @@ ROWS = {
     "target": "The input price is y itself. If it is an input of the model, this is leakage; if "
     "not, remove it from the inputs.",
     "marks": "y is −9999 in 30 rows (3 %), far from all others: this looks like a code for missing "
-    "values. If so, --missing-value -9999 --missing drop omits these rows.",
+    "values. If so, howsure.Table(…, missing_value=[-9999], missing='drop') omits these rows.",
     "clipped": "y is 0 and never below in 30 rows (3 %): it looks clipped there. Use y before it "
     "was clipped, or predict a distribution with probability mass at that value.",
     "clipped_predictions": "Predictions are 10 and never above in 30 rows (3 %), and y is beyond "
@@ -204,10 +216,10 @@ ROWS = {
     "censored": "y seems censored in 30 rows (3 %), by the column event: there it is a lower "
     "bound. No measure here accounts for that; without these rows, small y are "
     "over-represented.",
-    "mean_and_sd": "The mean and the sd look swapped: exchanged, they agree. Name their columns "
-    "with --mean and --sd.",
-    "swapped": "y and its prediction look swapped: exchanged, they agree. Name their columns with "
-    "--y and --point or --mean.",
+    "mean_and_sd": "The mean and the sd look swapped: exchanged, they agree. Name them with "
+    "howsure.Table(…, mean=COLUMN, sd=COLUMN).",
+    "swapped": "y and its prediction look swapped: exchanged, they agree. Name them with "
+    "howsure.Table(…, y=COLUMN, point=COLUMN).",
     "one_prediction": "All rows have the same prediction, though y depends on age (r = 0.85). Give "
     "one prediction per row.",
     "order": "y and predictions have a correlation of 0.85 if one is reversed, but of 0.12 as "
@@ -216,7 +228,8 @@ ROWS = {
     "how predictions were joined to rows on plant.",
     "log": "y looks like the logarithm of what was predicted. Use the same scale for both.",
     "multiple": "Predictions look divided by 1.5: y rises with them by that factor. If units "
-    "differ, use the same unit for both; howsure recalibrate --method multiply estimates it.",
+    "differ, use the same unit for both; "
+    "howsure.recalibrate(new, calibration, method='multiply') estimates it.",
 }
 
 

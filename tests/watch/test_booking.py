@@ -337,7 +337,7 @@ def test_names_are_found_again() -> None:
     known = {told[i] for k in range(2) for i in range(k, 400, 3)}
     joined = RowNames.joined(parts)
     again = RowNames.from_bytes(joined.to_bytes())
-    assert again.holds(pairs).tolist() == [each in known for each in told]
+    assert again.contains(pairs).tolist() == [each in known for each in told]
     assert (again.marks == joined.marks).all()
     assert marks_of(np.array([0.0, np.nan])).tolist() == [*marks_of(np.array([-0.0])), 0]
     share = np.mean(marks_of(y) == marks_of(y + 1e-3))

@@ -199,8 +199,8 @@ def test_factor_is_the_weighted_conformal_quantile() -> None:
     told = known.expected(new)
     inputs = known._read(new)
     order = np.lexsort(inputs.T)
-    found = known._known.balance(known._blocks(inputs[order]), np.ones(500))
-    shares = known._known.shares(found, known._known.fit(known.covered).ridge)
+    found = known._known_rows.balance(known._blocks(inputs[order]), np.ones(500))
+    shares = known._known_rows.shares(found, known._known_rows.fit(known.covered).ridge)
     assert (shares > 0.0).all()
     order = np.argsort(known.ratios)
     mass = np.cumsum(shares[order])  # one new row weighs Σ shares², and lies beyond all

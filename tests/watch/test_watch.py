@@ -291,7 +291,7 @@ def test_a_huge_file_is_added_some_rows_at_a_time(
 
 def test_rows_without_y_need_names_and_days_to_wait(tmp_path: Path) -> None:
     watch = begun(tmp_path)
-    with pytest.raises(InputError, match=r"40 rows without y; they can wait .* --mature DAYS"):
+    with pytest.raises(InputError, match=r"40 rows without y; they can wait .* mature=DAYS"):
         watch.add(without_y(rows(60, 61)))
 
 
@@ -365,7 +365,7 @@ def test_another_file_is_left_as_it_is(tmp_path: Path) -> None:
     [
         (
             {"y": ["a", "b"] * 20, "p_a": [0.4] * 40, "p_b": [0.6] * 40},
-            "label sets are not monitored",
+            "classes are not monitored",
         ),
         (
             {

@@ -44,7 +44,7 @@ class Bound:
     high: float = math.inf
     ends: str = "[)"
 
-    def holds(self, value: float) -> bool:
+    def contains(self, value: float) -> bool:
         """Whether a number lies in the range."""
         above = value >= self.low if self.ends[0] == "[" else value > self.low
         return above and (value <= self.high if self.ends[1] == "]" else value < self.high)
@@ -90,7 +90,7 @@ def checked(value: Any, hint: Any, name: str, *, text: bool = False) -> Any:
         bare, *rules = get_args(kind) if get_origin(kind) is Annotated else (kind,)
         try:
             fitted = _fits(value, bare, name, text=text)
-            if fitted is _NO or not all(r.holds(fitted) for r in rules if isinstance(r, Bound)):
+            if fitted is _NO or not all(r.contains(fitted) for r in rules if isinstance(r, Bound)):
                 continue
             for rule in rules:
                 fitted = fitted if isinstance(rule, Bound) else rule(fitted, name)

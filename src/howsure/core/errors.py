@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 
 class HowsureError(Exception):
@@ -91,6 +91,38 @@ def system_line(error: OSError) -> str:
 def cut_text(text: str, most: int = 300) -> str:
     """A text of somebody else's, cut where it is longer than anyone reads."""
     return text if len(text) <= most else f"{text[:most].rstrip()} … ({len(text):,} characters)"
+
+
+# ---- what an error proposes: in the language in which howsure was asked --------------------------
+
+Language = Literal["python", "command", "fields"]
+"""Python, the command line, or the JSON fields of an agent's call."""
+
+_language: ContextVar[Language] = ContextVar("howsure_language", default="python")
+
+
+@contextmanager
+def asked_in(language: Language) -> Iterator[None]:
+    """Within, what is proposed is written in another language than Python."""
+    token = _language.set(language)
+    try:
+        yield
+    finally:
+        _language.reset(token)
+
+
+def language() -> Language:
+    """The language in which howsure was asked."""
+    return _language.get()
+
+
+def either(python: str, command: str) -> str:
+    """What to propose to who writes Python, and to all others.
+
+    >>> either("howsure.Options(lead=N)", "--lead N")
+    'howsure.Options(lead=N)'
+    """
+    return python if language() == "python" else command
 
 
 # ---- one net under every measure: whatever it raises, the others are answered all the same -------

@@ -105,3 +105,8 @@ def _shown(char: str) -> str:
     if category == "Cs":
         return "\ufffd"
     return " " if category in {"Cc", "Zl", "Zp"} or char in _DIRECTION_MARKS else char
+
+
+def quoted(name: str) -> str:
+    """A column's name or a cell for a message: escaped, and cut where it is long."""
+    return repr(name if len(name) <= 40 else name[:37] + "...")

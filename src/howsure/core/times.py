@@ -134,7 +134,7 @@ class Chronology:
         """Rows less the mean of their time; None where most times have one row."""
         time, count = self.places()
 
-        def found() -> tuple[IntArray, IntArray, IntArray, IntArray]:
+        def index_cells() -> tuple[IntArray, IntArray, IntArray, IntArray]:
             """The cell of each row; of each cell its series and time; how many a time has."""
             cells, code = np.unique(named * count + time, return_inverse=True)
             series, when = np.divmod(cells, count)
@@ -145,7 +145,7 @@ class Chronology:
                 np.bincount(when, minlength=count),
             )
 
-        code, series, when, there = self.once("cells", found)
+        code, series, when, there = self.once("cells", index_cells)
         size = int(series.max()) + 1
         freedom = min(float(np.maximum(there - 1, 0).sum()) / count, size - 1.0)
         if freedom < _MIN_ROWS_BESIDE:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from howsure.core.arrays import AnyArray, FloatArray, as_vector
 from howsure.core.classes import brief_repr, frozen
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, either
 
 WeightsKind = Literal["frequency", "importance"]
 # Whole numbers above are not all numbers of 64 bits.
@@ -41,18 +41,21 @@ class Weights:
             raise InputError(f"weights must have a finite sum, got {array.max():g}")
         if kind == "frequency":
             broken = array != np.floor(array)
+            importance = either(
+                "howsure.Table(…, weights_kind='importance')", "--weights-kind importance"
+            )
             if broken.any():
                 first = int(np.argmax(broken))
                 raise InputError(
                     "frequency weights must be whole numbers (a weight of 2 means two equal "
                     f"rows), got {array[first]:g} at row {first}; for other weights use "
-                    "weights_kind='importance'"
+                    f"{importance}"
                 )
             if array.sum() >= MAX_COPIES:  # a sum below is exact
                 raise InputError(
                     f"frequency weights must sum to less than {MAX_COPIES:,} (2^53), the limit "
                     f"for exact whole numbers, got {array.sum():g}; for relative weights use "
-                    "weights_kind='importance'"
+                    f"{importance}"
                 )
             return cls(array, "frequency")
         if kind == "importance":

@@ -117,7 +117,7 @@ def serve() -> NoReturn:
     threading.Thread(target=_receive, args=(calls, inbox), daemon=True).start()
     last = 0.0
 
-    def say(kind: str, word: Any = None) -> None:
+    def send(kind: str, word: Any = None) -> None:
         pickle.dump((kind, word), words)
         words.flush()
 
@@ -125,19 +125,19 @@ def serve() -> NoReturn:
         nonlocal last
         if time.monotonic() - last > _SECONDS_BETWEEN_WORDS:
             last = time.monotonic()
-            say("step", stage)
+            send("step", stage)
 
     while True:
         packed = inbox.get()
-        say("begun")
+        send("begun")
         try:
             function, arguments = pickle.loads(packed)
             with subscribe(step):
                 result = function(*arguments)
-            say("done", result)
+            send("done", result)
         except Exception as error:  # noqa: BLE001 - the parent is told whatever it is
             kind = type(error) if isinstance(error, HowsureError) else HowsureError
-            say("error", kind(error if kind is type(error) else error_line(error)))
+            send("error", kind(error if kind is type(error) else error_line(error)))
 
 
 def _receive(calls: BinaryIO, inbox: SimpleQueue[bytes]) -> None:

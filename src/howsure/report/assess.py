@@ -19,7 +19,7 @@ from howsure.core.formats import joined, listed
 from howsure.core.progress import Listener, report_progress, subscribe
 from howsure.core.records import Record, ResultTable
 from howsure.core.registry import attribute_of
-from howsure.core.text import one_line
+from howsure.core.text import one_line, quoted
 from howsure.core.threads import one_thread
 from howsure.core.weights import Weights
 from howsure.engine.catalogue import every_topic
@@ -28,8 +28,8 @@ from howsure.engine.measure import Evaluation
 from howsure.engine.metric import MISS_RANGE, in_words
 from howsure.inputs import Loaded
 from howsure.inputs.columns import RECALIBRATED
-from howsure.inputs.source import quoted
-from howsure.predictions import EvalSet, Intervals, content_order
+from howsure.inputs.roles import name_roles
+from howsure.predictions import EvalSet, Intervals, Probabilities, content_order
 from howsure.report.assessment import Assessment, Basis, Later
 from howsure.report.coercion import check_coverage_is_used, source_fact
 from howsure.report.document import ANSWER, STEP, VerdictLine, noted, overview
@@ -464,7 +464,7 @@ def _unknown(evalsets: Sequence[EvalSet]) -> Iterator[VerdictLine]:
     ):
         yield _about_coverage(
             "The nominal coverage of the intervals is unknown, so coverage is not judged: state "
-            "it, such as --coverage 0.9 (coverage=0.9)."
+            f"it, such as {name_roles(coverage=0.9)}."
         )
 
 
@@ -477,20 +477,21 @@ def _about_coverage(text: str, model: str = "") -> VerdictLine:
 def _unread(names: Sequence[str], censoring: Sequence[str]) -> Iterator[VerdictLine]:
     """Columns that may state an uncertainty, or mark censored rows."""
     if censoring:
-        name = quoted(censoring[0])
         text = (
-            f"Column {name} may mark censored rows and is not used: --groups {name} judges them "
-            "as groups."
+            f"Column {quoted(censoring[0])} may mark censored rows and is not used: "
+            f"{name_roles(groups=censoring[0])} judges them as groups."
         )
         yield VerdictLine(text, "info")
     if names:
         name = listed(map(quoted, names), most=3)
+        column: Any = names[0] if len(names) == 1 else ...
+        way = f"{name_roles(sd=column)} or {name_roles(variance=column)}"
         text = (
             f"Column {name} may contain an uncertainty, but is not used as a spread: use it with "
-            "--sd or --variance."
+            f"{way}."
         )
         if len(names) > 1:
-            text = f"Columns {name} may contain uncertainties: use one with --sd or --variance."
+            text = f"Columns {name} may contain uncertainties: use one with {way}."
         yield VerdictLine(text, "info")
 
 
@@ -593,7 +594,11 @@ def _facts(models: Sequence[Model]) -> dict[str, str]:
         "Rows": f"{first.n:,}",
         "Models": joined(model.name for model in models),
         "Predictions": ", ".join([*kinds, *(["point"] if first.point is not None else [])]),
-        "Nominal coverage": ", ".join(coverages) or "unknown",
+        **(
+            {}
+            if kinds == [Probabilities.kind]  # which have none
+            else {"Nominal coverage": ", ".join(coverages) or "unknown"}
+        ),
         "Confidence of intervals": f"{settings.confidence:g}",
         **(
             {"Miss rates of partial areas": in_words(miss_range)}

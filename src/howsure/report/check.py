@@ -21,24 +21,27 @@ from howsure.core.convert import (
     Bound,
     Checked,
     Fraction,
-    check_fields,
+    checked,
     from_options,
     json_number,
     plain,
 )
-from howsure.core.errors import InputError, UnanswerableError, within
+from howsure.core.errors import InputError, UnanswerableError, asked_in, either, within
 from howsure.core.files import read_toml
 from howsure.core.formats import counted, level
 from howsure.core.labels import Categories
+from howsure.core.options import Described, named
 from howsure.core.records import Direction, Notion, Record
 from howsure.core.registry import check_known
 from howsure.core.threads import one_thread
 from howsure.engine.catalogue import catalogue, metric_named
 from howsure.engine.measure import Evaluation, evaluate
-from howsure.engine.metric import MISS_RANGE, MOST_LABELS, MissRange, check_miss_range
+from howsure.engine.metric import MOST_LABELS
 from howsure.engine.view import choose_coverages
+from howsure.inputs.roles import name_roles
 from howsure.predictions import EvalSet, content_order
 from howsure.report.document import Tone
+from howsure.report.options import CheckOptions
 from howsure.stats.binomial import clopper_pearson
 from howsure.stats.changes import EDGE, find_changes
 from howsure.stats.estimate import one_more
@@ -46,9 +49,9 @@ from howsure.streaming.from_totals import FromTotals
 from howsure.streaming.totals import SufficientStatistics
 from howsure.topics.baseline import with_baselines
 from howsure.topics.skill import skill_measure
-from howsure.verdict import TOLERANCE, Finding
+from howsure.verdict import Finding
 from howsure.verdict.dependence import Known, follow
-from howsure.verdict.family import check_judging, examine
+from howsure.verdict.family import examine
 from howsure.verdict.findings import questions
 
 if TYPE_CHECKING:
@@ -227,7 +230,8 @@ class CheckResult:
                 how += "; failures are adjusted for the number of groups"
             sentences.append(f"Limits are judged with {how}.")
         if "undecided" in states:
-            more = "; with --undecided fail they fail" * (self.rules.undecided == "pass")
+            way = either("undecided='fail'", "--undecided fail")
+            more = f"; with {way} they fail" * (self.rules.undecided == "pass")
             sentences.append(f"Inconclusive limits {self.rules.undecided}{more}.")
         return " ".join(sentences)
 
@@ -329,7 +333,7 @@ def check_new(
                 "the inputs of rows are judged"
             )
         if limit.metric == "outside_drift" and new.time is None:
-            raise InputError(f"{limit} cannot be judged without times: give --time")
+            raise InputError(f"{limit} cannot be judged without times: give {name_roles(time=...)}")
         is_so = table.columns["flagged"] if limit.metric == "flagged" else judged.outside
         groups = _parts_of(new.groups, rules.by if limit.by is None else limit.by)
         for group, rows in groups or [("", np.arange(len(new.names)))]:
@@ -499,7 +503,7 @@ def _outcomes(
                 )
                 for tail in dict.fromkeys(tails)
             ]
-            sums = total if total is None or not label else total.part(*label.split("=", 1))
+            sums = total if total is None or not label else total.in_group(*label.split("=", 1))
             if sums is not None:
                 measured = [
                     FromTotals(sums, sample, dependence, seed, sample.view.confidence).measured()
@@ -534,7 +538,9 @@ def _columns(evalset: EvalSet, limit: Limit, rules: Rules) -> tuple[str, ...]:
     if limit.metric == WORST_GROUP and not by:
         by = tuple(evalset.groups)
         if not by:
-            raise InputError(f"{limit} cannot be judged without groups: give by (--by COLUMN)")
+            raise InputError(
+                f"{limit} cannot be judged without groups: give {name_roles(groups=...)}"
+            )
     return tuple(dict.fromkeys(by))
 
 
@@ -552,9 +558,10 @@ def _parts_of(
     groups_of: list[tuple[str, npt.NDArray[np.intp]]] = []
     for name in by:
         if not groups:
+            python = f"howsure.Table(…, groups={{{name!r}: labels}})"
             raise InputError(
-                f"by names the groups {name!r}, but no groups were given: "
-                f"give by={{{name!r}: labels}}"
+                f"by names the groups {name!r}, but no groups were given: give "
+                f"{either(python, f'--groups {name}')}"
             )
         check_known(name, groups, "by")
         column = groups[name]
@@ -596,7 +603,6 @@ def _worst(outcomes: Sequence[LimitOutcome], rules: Rules) -> list[LimitOutcome]
 # ---- limits that predictions must keep, and where they are written: a TOML file, or pyproject.toml
 
 Side = Literal["min", "max"]
-FailOn = Literal["never", "caution", "bad"]
 
 WORST_GROUP = "worst_group"
 """The coverage of the group that is covered least."""
@@ -633,8 +639,8 @@ class Limit:
         return "empirical_coverage" if self.metric == WORST_GROUP else self.metric
 
 
-@frozen
-class Rules:
+@frozen(kw_only=True)
+class Rules(CheckOptions):
     """What a table must keep to pass, and how that is judged; docs/check.md tells of each key.
 
     `confidence` is that of each bound, of both ends together if intervals are two-sided. The
@@ -642,22 +648,10 @@ class Rules:
     """
 
     limits: tuple[Limit, ...] = ()
-    by: tuple[str, ...] = ()
-    confidence: Annotated[float, Bound(0.5, 1.0, "()")] = 0.95
-    sided: Literal["one", "two"] = "one"
-    undecided: Literal["pass", "fail"] = "pass"
-    fail_on: FailOn = "never"
-    findings: tuple[str, ...] = ()
-    ignore: tuple[str, ...] = ()
-    tolerance: Fraction = TOLERANCE
-    miss_range: Annotated[MissRange, check_miss_range] = MISS_RANGE
-    baseline: str = ""
-    lead: int | None = None
-    season: int | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self)
-        check_judging(self.tolerance, self.ignore)
+        checked(self.confidence, Annotated[float, Bound(0.5, 1.0, "()")], named("confidence"))
+        Described.__post_init__(self)
         for name in self.findings:
             check_known(name, questions(), "findings")
             if questions()[name].reported:
@@ -772,7 +766,7 @@ class _LimitEntry(Checked):
 
 def rules_from(given: Mapping[str, Any], name: str, limits_too: Iterable[Limit] = ()) -> Rules:
     """Rules from the tables of a file, or a mapping like it; messages begin with its name."""
-    with within(name):
+    with within(name), asked_in("fields"):
         tables = given.get("limits", ())
         if isinstance(tables, str | Mapping) or not isinstance(tables, Iterable):
             raise InputError(

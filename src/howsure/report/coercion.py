@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -12,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import AnyArray, FloatArray, as_vector, plain_array, shortened
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, language
 from howsure.core.labels import as_labels
 from howsure.inputs import Loaded, load
 from howsure.inputs.cells import Crossing, embedded
@@ -22,8 +21,9 @@ from howsure.inputs.given import PredictionInput, check_row_order, complete_rows
 from howsure.inputs.matching import Missing, left_out
 from howsure.inputs.names import Roles, likely_ends, parse_encode
 from howsure.inputs.parts import is_lazy
+from howsure.inputs.roles import name_roles
 from howsure.inputs.source import listed
-from howsure.predictions import EvalSet, LabelSets
+from howsure.predictions import EvalSet, LabelSets, Probabilities
 from howsure.streaming import Large, load_parts
 
 ROWS: Final = (
@@ -44,7 +44,8 @@ OF_TABLES: Final = {
     "quantiles": "quantiles as the prediction, with levels=",
     "samples": "howsure.Samples(draws) as the prediction",
     "law": "a frozen distribution of scipy.stats as the prediction",
-    "softmax": "howsure.LabelSets as the prediction",
+    "softmax": "howsure.Probabilities as the prediction",
+    "stated_confidence": "howsure.Probabilities as the prediction, y 1 where the answer is right",
     "label_set": "howsure.LabelSets as the prediction",
     **dict.fromkeys(("quantile_level", "sample_id", "output_type", "boundary"), _BESIDE),
     **dict.fromkeys(("encoding", "decimal"), "numbers; these apply to text files"),
@@ -86,7 +87,7 @@ def opened(
         if levels is not None:
             raise InputError(
                 "levels applies only to arrays; for a table, levels are in the column names, or in "
-                "quantiles={level: column}"
+                f"{name_roles(quantiles={0.05: ...})}"
             )
         named |= {"coverage": list(coverage) or None, "y": y, "missing": missing}
         several = isinstance(data, (list, tuple)) and len(data) > 1
@@ -108,10 +109,10 @@ def opened(
     if named.pop("missing_value") is not None:
         raise InputError(
             "missing_value applies only to tables; in arrays, use NaN, as in np.where(y == -9999, "
-            "np.nan, y), and pass missing='drop'"
+            f"np.nan, y), and pass {name_roles(missing='drop')}"
         )
     if named["weights_kind"] and named["weights"] is None:
-        raise InputError("weights_kind needs weights: give weights")
+        raise InputError("weights_kind needs weights: give weights=…")
     arrays = {"y": data, "prediction": prediction, **named}
     gaps: dict[str, int] = {}
     rows_without_y: dict[str, Any] = {}
@@ -161,12 +162,10 @@ def check_coverage_is_used(loaded: Loaded, coverages: Sequence[float]) -> None:
     names = [use.column for use in loaded.explanation]
     way = "give (lower, upper) as prediction"
     if names:
-        low, high = likely_ends(names) or ("COLUMN", "COLUMN")
-        flags = f"--lower {shlex.quote(low)} --upper {shlex.quote(high)}"
-        way = (
-            f"name the columns of their ends, {flags} "
-            f"(howsure.load(table, lower={low!r}, upper={high!r}, coverage={coverages[0]:g}))"
-        )
+        lower, upper = likely_ends(names) or (..., ...)
+        coverage = {"coverage": coverages[0]} if language() == "python" else {}
+        ends = name_roles(lower=lower, upper=upper, **coverage)
+        way = f"name the columns of their ends, {ends}"
     raise InputError(
         f"coverage {coverages[0]:g} was given, but no intervals or other uncertainty were found: "
         f"{way}, or omit coverage"
@@ -198,7 +197,7 @@ def _from_arrays(
     """Check arrays at the door; one evaluation set a model."""
     arrays = {"prediction": prediction, "features": features, "groups": groups, "ease": ease}
     check_row_order(y, {**arrays, **known})
-    named = _as_text(y)
+    named = as_text(y)
     truth = np.zeros(len(named)) if named is not None else as_vector(y, "y")
     n = len(truth)
     columns_of_inputs = features_of(features)
@@ -232,6 +231,11 @@ def _from_arrays(
         if len(value) != n:
             raise InputError(f"{name} must have {n} rows, as many as y; got {len(value)}")
     known_y = truth if named is None else None
+    if named is not None and hasattr(prediction, "__array__") and not is_frame(prediction):
+        raise InputError(
+            "y contains labels, and an array does not name its classes: give "
+            "howsure.Probabilities(p, classes=…), with the labels in the order of the columns"
+        )
     models = read_given(
         prediction, n=n, coverage=coverage or None, levels=levels, y=known_y, crossing=crossing
     )
@@ -257,7 +261,7 @@ def _from_arrays(
     return Loaded(evalsets=sets, roles=roles, texts=texts, images=files, notes=notes)
 
 
-def _as_text(y: Any) -> AnyArray | None:
+def as_text(y: Any) -> AnyArray | None:
     """y where it is text, one a row; None where it is something else."""
     values = plain_array(y, "y")
     if values.ndim != 1 or values.dtype.kind not in "OUS" or not values.size:
@@ -268,16 +272,21 @@ def _as_text(y: Any) -> AnyArray | None:
 def _classed(y: AnyArray, models: Iterable[PredictionInput]) -> FloatArray:
     """y as numbers: the places of labels, where it holds the labels of label sets."""
     classes = {
-        prediction.labels
+        prediction.labels if isinstance(prediction, LabelSets) else prediction.classes
         for model in models
         for prediction in model.predictions
-        if isinstance(prediction, LabelSets)
+        if isinstance(prediction, LabelSets | Probabilities)
     }
     if len(classes) > 1:
-        raise InputError("models must have the same classes, got label sets of different labels")
+        raise InputError("models must have the same classes, got different labels")
     names = next(iter(classes), None)
     codes = {name: float(code) for code, name in enumerate(names or ())}
     if not codes:
+        if y.dtype.kind in "OUS" and classes:
+            raise InputError(
+                "y contains labels, and the probabilities do not name their classes: give "
+                "howsure.Probabilities(p, classes=…)"
+            )
         return as_vector(y, "y")
     labels = [label_text(value) for value in y.tolist()]
     strange = [label for label in dict.fromkeys(labels) if label not in codes]

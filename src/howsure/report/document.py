@@ -58,7 +58,7 @@ class VerdictLine:
 
     text: str  # the sentence, without the name of its model
     # {"good", "caution", "bad", "negligible", "undecided", "info"}: the state of a finding (see
-    # `howsure.verdict.Finding`), or `info`
+    # `howsure.topics.Finding`), or `info`
     tone: Tone = "info"
     question: str = ""  # the question that it answers, in a few words; may be empty
     command: str = ""  # what does what it advises; may be empty

@@ -18,8 +18,7 @@ from howsure.core.classes import frozen
 from howsure.core.errors import MissingDependencyError
 from howsure.core.optional import require
 from howsure.core.records import ResultTable
-from howsure.core.text import one_line
-from howsure.inputs.source import quoted
+from howsure.core.text import one_line, quoted
 
 # A thumbnail shows what it is of; larger ones, stored in the page, would make it heavy. By eye.
 SIDE = 112

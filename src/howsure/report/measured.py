@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -111,18 +111,19 @@ class Model:
         evaluation = self._evaluated(None, measured)
         statistics = "group_statistics" in self.how.also
         ask = partial(assess_groups, statistics=statistics, tests=tests)
-        groups = self._grouped(evaluation, ask)
-        records, in_groups = with_nulls(
-            evaluation, groups.records, seed=self.how.seed, dependence=self.dependence
-        )
-        if self._totals is not None:
-            sampled = replace(evaluation, records=records)
+        drawing: Any = {"seed": self.how.seed, "dependence": self.dependence}
+        if self._totals is None:
+            groups = self._grouped(evaluation, ask)
+            records, in_groups = with_nulls(evaluation, groups.records, **drawing)
+        else:
             totals = FromTotals(
-                self._totals, sampled, self.dependence, self.how.seed, self.how.confidence
+                self._totals, evaluation, self.dependence, self.how.seed, self.how.confidence
             )
-            records, of_all = totals.told(in_groups)
-            in_groups = of_all.records
-            groups = groups if of_all.table is None else replace(groups, table=of_all.table)
+            of_groups, groups = totals.in_groups(self._grouped(totals.of_sample, ask))
+            of_all, in_groups = with_nulls(totals.of_all, of_groups, n=totals.n, **drawing)
+            of_sample, in_groups_of_sample = with_nulls(totals.of_sample, groups.records, **drawing)
+            records = totals.merged(of_all, of_sample)
+            in_groups = (*in_groups, *in_groups_of_sample)
             self.of_all = totals.calibration_curves()
         self.found, self.groups = replace(evaluation, records=records), groups
         self.records, self._complete = (*records, *in_groups), True

@@ -14,6 +14,7 @@ from howsure.core.arrays import FloatArray, as_matrix, as_vector, shortened, to_
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError, error_line
 from howsure.core.labels import as_labels
+from howsure.inputs.classes import label_text
 from howsure.inputs.distributions import (
     LEVELS,
     central_levels,
@@ -25,11 +26,11 @@ from howsure.inputs.distributions import (
 )
 from howsure.inputs.frames import library_classes
 from howsure.inputs.given import PredictionInput, check_row_order, read_given
-from howsure.predictions import Intervals, Prediction, Quantiles
+from howsure.predictions import Intervals, LabelSets, Prediction, Probabilities, Quantiles
 from howsure.predictions.base import wanted_levels
 from howsure.report.assess import assess
 from howsure.report.assessment import Assessment
-from howsure.report.coercion import features_of
+from howsure.report.coercion import as_text, features_of
 from howsure.report.table import as_coverages
 
 # The usual one.
@@ -90,8 +91,10 @@ def assess_model(
     ('BayesianRidge', 'distributions')
     """
     check_row_order(y, {"X": X})
-    truth = as_vector(y, "y")
-    _check_rows(X, len(truth))
+    labels = as_text(y)
+    truth = None if labels is not None else as_vector(y, "y")
+    n = len(truth if truth is not None else np.asarray(labels))
+    _check_rows(X, n)
     coverages = tuple(as_coverages(coverage))
     at = None if levels is None else wanted_levels(levels)
     named = isinstance(model, Mapping)
@@ -100,10 +103,10 @@ def assess_model(
         raise InputError("model needs at least one model, got none")
     inputs: dict[str, PredictionInput] = {}
     for name, fitted in models.items():
-        inputs[str(name)] = asked(
+        inputs[str(name)] = ask_model(
             fitted,
             X,
-            len(truth),
+            n,
             y=truth,
             coverages=coverages,
             levels=at,
@@ -118,7 +121,7 @@ def assess_model(
     return assess(y, inputs, features=features, coverage=coverage, **arguments)
 
 
-def asked(
+def ask_model(
     model: Any,
     X: Any,
     n: int,
@@ -189,6 +192,8 @@ class _Asked:
         inner, X = _unwrapped(model, self.X)
         if inner is not model:
             return replace(self, X=X).of(inner)
+        if _is_classifier(model):
+            return self._of_classifier(model)
         options = predict_options(model)
         if hasattr(model, "predict_uncertainty"):  # howsure's own, whose point may stand apart
             prediction = self._call(model, "predict_uncertainty", coverages=self.coverages)
@@ -217,6 +222,16 @@ class _Asked:
             distribution = told_normals(self._call(model, "predict", return_std=True), self.n)
             return PredictionInput(predictions=(distribution,), notes=_without_noise(model))
         return self._of_predict(model)
+
+    def _of_classifier(self, model: Any) -> PredictionInput:
+        """The class probabilities of scikit-learn's classifiers and those like them."""
+        table = self._call(model, "predict_proba")
+        if isinstance(table, list) or np.ndim(model.classes_[0]) > 0:
+            raise InputError("must predict one label per row: assess each label by its own")
+        names = list(map(label_text, np.asarray(model.classes_).tolist()))
+        stated = Probabilities(as_matrix(table, "probabilities", length=self.n), names)
+        sets = [LabelSets.likeliest(stated, coverage) for coverage in self.coverages[:1]]
+        return PredictionInput(predictions=(stated, *sets))
 
     def _coverages(self) -> tuple[float, ...]:
         return self.coverages or (DEFAULT_COVERAGE,)
@@ -437,11 +452,11 @@ def _check_kind(model: Any) -> None:
             f"must predict from X, but {type(model).__name__} needs a horizon: give its forecast, "
             "howsure.assess(y, forecaster.predict_interval(fh, coverage=0.9))"
         )
-    if hasattr(model, "predict_proba") and hasattr(model, "classes_"):
-        raise InputError(
-            f"must be a regressor, got the classifier {type(model).__name__}: give its label sets, "
-            "howsure.LabelSets"
-        )
+
+
+def _is_classifier(model: Any) -> bool:
+    """Whether a model gives a probability of each class."""
+    return hasattr(model, "predict_proba") and hasattr(model, "classes_")
 
 
 def _unwrapped(model: Any, X: Any) -> tuple[Any, Any]:

@@ -22,6 +22,7 @@ from howsure.core.text import one_line
 from howsure.core.threads import one_thread
 from howsure.engine.finding import State
 from howsure.inputs import Unlabelled
+from howsure.inputs.roles import name_roles
 from howsure.predictions import EvalSet, content_order
 from howsure.report.assess import missing_fact
 from howsure.report.assessment import Assessment, Basis, Later
@@ -239,7 +240,7 @@ def fit_monitor(
         if not reference.features:
             raise InputError(
                 "the reference needs features or an embedding, got neither: name them with "
-                "--features, --embedding or --encode"
+                f"{name_roles(features=...)} or {name_roles(embedding=...)}"
             )
         from howsure.inputs.encoders.tabular import tabular_encoder
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from howsure.core.arrays import AnyArray, BoolArray, FloatArray
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, either
 from howsure.core.labels import Categories
 from howsure.core.records import Curve, Record, ResultTable
 from howsure.engine.finding import MIN_ROWS_OF_PART
@@ -42,7 +42,8 @@ def check_no_state(state: object) -> None:
     """Refuse to keep what `howsure merge` needs."""
     if state is not None:
         raise InputError(
-            "state (--state) saves a sample of rows, which no_rows (--no-rows) forbids"
+            f"{either('state', '--state')} saves a sample of rows, which "
+            f"{either('no_rows', '--no-rows')} forbids"
         )
 
 
@@ -53,7 +54,8 @@ def without_rows(loaded: Loaded) -> Loaded:
     """
     rows = loaded.totals[0].n if loaded.totals else loaded.evalsets[0].n
     if rows < FEWEST:
-        raise InputError(f"no_rows (--no-rows) needs at least {FEWEST} rows, got {rows:,.0f}")
+        option = either("no_rows", "--no-rows")
+        raise InputError(f"{option} needs at least {FEWEST} rows, got {rows:,.0f}")
     sets = [_unnamed(evalset) for evalset in loaded.evalsets]
     for number, total in enumerate(loaded.totals):
         groups = {

@@ -14,7 +14,7 @@ from howsure.core.errors import InputError
 from howsure.core.progress import Listener
 from howsure.core.registry import check_known
 from howsure.inputs import ColumnUse, Loaded
-from howsure.predictions import EvalSet
+from howsure.predictions import EvalSet, content_order
 from howsure.predictions.columns import to_columns
 from howsure.report.coercion import OF_TABLES, ROWS, is_table, opened, source_fact
 from howsure.report.document import Cell, Column, Grid
@@ -22,11 +22,12 @@ from howsure.report.options import Options
 from howsure.streaming import Large
 
 if TYPE_CHECKING:
+    from howsure.report.apply import RecalibratedFiles, Recalibration
     from howsure.report.assessment import Assessment
     from howsure.report.check import CheckResult
     from howsure.report.improve import Improvement
-    from howsure.report.recalibrate import Recalibration
-    from howsure.report.recalibrate_parts import RecalibratedFiles
+    from howsure.report.monitor import Monitored
+    from howsure.topics.characteristic.curve import CharacteristicCurve
 
 ROLES: Final = ("y", "missing", "coverage", "levels", "common_rows", *ROWS, *OF_TABLES)
 """What may be said of a table or of arrays."""
@@ -215,6 +216,93 @@ class Table:
             loaded.evalsets, wanted, coverages=self.coverages, seed=seed, totals=loaded.totals
         )
 
+    def characteristic(self, model: str = "", *, seed: int = 0) -> CharacteristicCurve:
+        """Trace the trade-off of width and misses, as ``howsure characteristic`` does.
+
+        Parameters
+        ----------
+        model : str
+            Name of the model, if there are several.
+        seed : int
+            Fixes the samples that stand for distributions without quantiles.
+
+        Returns
+        -------
+        CharacteristicCurve
+            Bandwidth against miss rate; ``.on(x=…, y_axis=…)`` gives other axes, ``.at(…)``
+            operating points, ``.cost(…)`` the scale of least cost.
+
+        Raises
+        ------
+        InputError
+            If no model or several have this name.
+        UnanswerableError
+            If the predictions give no intervals.
+
+        Examples
+        --------
+        >>> y = np.random.default_rng(0).normal(size=500)
+        >>> table = Table(y, (np.full(500, -1.0), np.full(500, 1.0)), coverage=0.9)
+        >>> round(table.characteristic().at(miss_rate=0.1).knob, 2)
+        1.51
+        """
+        from howsure.engine.view import View
+
+        evalset = self._evalset(model)
+        view = View(evalset.take(content_order([evalset])), seed=seed)
+        curve: CharacteristicCurve = view.get("characteristic")
+        return curve
+
+    def monitor(self, new: Any, *, seed: int = 0) -> Monitored:
+        """Judge at which new rows the model can be trusted, before their y is known.
+
+        This table is the labelled reference, as in ``howsure assess NEW --reference TABLE``.
+
+        Parameters
+        ----------
+        new : table
+            New rows, with the inputs of this table; y and predictions are optional.
+        seed : int
+            Fixes all draws.
+
+        Returns
+        -------
+        Monitored
+            With ``.report``, an `howsure.Assessment`, and ``.table``, a line for each row.
+
+        Raises
+        ------
+        InputError
+            If this table has several models or no inputs, or `new` lacks an input.
+
+        Examples
+        --------
+        >>> x = np.random.default_rng(0).normal(size=200)
+        >>> table = Table({"y": x, "x": x, "mean": x, "sd": np.ones(200)}, features="x")
+        >>> scored = table.monitor({"x": [0.1, 9.0]})
+        >>> scored.table.columns["outside"].tolist()
+        [False, True]
+        """
+        from howsure.inputs import load_unlabelled
+        from howsure.report.monitor import fit_monitor, monitored
+
+        loaded = self.read(seed=seed)
+        source = new.source if isinstance(new, Table) else new
+        reading: dict[str, Any] = {
+            name: self._arguments.get(name, READING[name]) for name in _OF_TEXT
+        }
+        monitor = fit_monitor(self._evalset(), seed=seed)
+        rows = load_unlabelled(source, loaded, **reading)
+        return monitored(monitor, rows, facts=source_fact(source))
+
+    def _evalset(self, model: str = "") -> EvalSet:
+        """The one of a model, which need not be named where there is one."""
+        chosen = [evalset for evalset in self.evalsets if model in ("", evalset.model)]
+        if len(chosen) != 1:
+            names = ", ".join(repr(evalset.model) for evalset in self.evalsets)
+            raise InputError(f"model must name one of {names}, got {model!r}")
+        return chosen[0]
+
     def recalibrate(self, new: Any, **arguments: Any) -> Recalibration | RecalibratedFiles:
         """As `howsure.recalibrate`, of new rows with this table as the calibration rows."""
         from howsure.report.recalibrate import recalibrate
@@ -301,6 +389,7 @@ def load(source: Any, **roles: Any) -> Table:
 
 READING: Final = {"missing": "error", "crossing": "error", "encoding": None, "decimal": "."}
 """How the cells of a table are read, where nothing is said."""
+_OF_TEXT: Final = ("encoding", "decimal")
 
 
 def split_roles(

@@ -31,7 +31,7 @@ from howsure.recalibration.base import POINT, Pieces, kinds_of
 from howsure.recalibration.dispatch import BEST, applied, method_of
 from howsure.recalibration.info import MethodInfo, RecalibrationOptions
 from howsure.recalibration.levels import levels_with
-from howsure.report.model import asked
+from howsure.report.model import ask_model
 from howsure.verdict import try_recalibrations
 
 PREFIT: Final = "prefit"
@@ -282,7 +282,7 @@ class RecalibratedRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator): 
     def _ask_estimator(self, fitted: Any, X: Any, n: int) -> PredictionInput:
         """What one says; an error of its own comes as it is, as scikit-learn's users expect."""
         try:
-            return asked(fitted, X, n, coverages=(self.coverage,), called="estimator")
+            return ask_model(fitted, X, n, coverages=(self.coverage,), called="estimator")
         except InputError as error:
             cause: BaseException | None = error
             while isinstance(cause, InputError):

@@ -18,7 +18,7 @@ from howsure.engine.catalogue import catalogue, metric_named
 from howsure.engine.measure import evaluate
 from howsure.inputs.given import PredictionInput
 from howsure.predictions import EvalSet, Prediction, Quantiles
-from howsure.report.model import asked
+from howsure.report.model import ask_model
 
 
 @final
@@ -84,7 +84,7 @@ class MetricScorer:
         truth = as_vector(y, "y")
         metric = catalogue()[self.metric]
         stated = self._at_levels(
-            asked(
+            ask_model(
                 estimator,
                 X,
                 len(truth),

@@ -352,13 +352,13 @@ class Background:
         usable = (np.isfinite(inputs) & (inputs != _UNKNOWN) & alike).all(axis=1)
         order = order[usable[order]]
         fields: dict[str, Any] = {"rows": total, "nominal": self.coverage}
-        balanced = self._known.balance(self._blocks(inputs[order]), copies[order])
+        balanced = self._known_rows.balance(self._blocks(inputs[order]), copies[order])
         rows_inside = np.zeros(evalset.n, dtype=np.bool_)
         rows_inside[order] = balanced.inside
         share = 1.0 if rows_inside.all() else balanced.rows / total
         lead = self._fit_of_covered or self._fit_of_scores
-        shares = balanced.weights if lead is None else self._known.shares(balanced, lead.ridge)
-        effective = self._known.effective(shares) / worth if balanced.rows else 0.0
+        shares = balanced.weights if lead is None else self._known_rows.shares(balanced, lead.ridge)
+        effective = self._known_rows.effective(shares) / worth if balanced.rows else 0.0
         fields |= {"inside": share, "rows_inside": rows_inside, "effective": effective}
         reason = _refusal(total, balanced.rows, effective)
         if lead is None and not reason:
@@ -377,16 +377,16 @@ class Background:
         return Expected(**fields)
 
     @cached_property
-    def _known(self) -> KnownRows:
+    def _known_rows(self) -> KnownRows:
         return KnownRows(self._blocks(self.inputs), self.copies)
 
     @cached_property
     def _fit_of_covered(self) -> RidgeFit | None:
-        return None if math.isnan(self.coverage) else self._known.fit(self.covered)
+        return None if math.isnan(self.coverage) else self._known_rows.fit(self.covered)
 
     @cached_property
     def _fit_of_scores(self) -> RidgeFit | None:
-        return self._known.fit(self.scores) if self.score else None
+        return self._known_rows.fit(self.scores) if self.score else None
 
     @cached_property
     def _constant(self) -> BoolArray:
@@ -412,7 +412,7 @@ class Background:
         """The share of y that is covered; what is seen is a beta-binomial share about it."""
         from scipy.stats import betabinom
 
-        mean = self._known.mean(balanced, fitted, worth=worth)
+        mean = self._known_rows.mean(balanced, fitted, worth=worth)
         value = float(np.clip(round(mean.value, 12), 0.0, 1.0))  # weights sum to 1 but for rounding
         like = _like(value, mean)
         low, high = _ends_of_share(value, like)
@@ -438,7 +438,7 @@ class Background:
         self, balanced: Balanced, fitted: RidgeFit, share: float, worth: float
     ) -> ExpectedValue:
         """The mean score, which is at least 0."""
-        mean = self._known.mean(balanced, fitted, worth=worth)
+        mean = self._known_rows.mean(balanced, fitted, worth=worth)
         low, high = (float(end[0]) for end in skewed_ends(mean.value, mean.spread, _CONFIDENCE))
         rows = balanced.rows / worth
         error = math.sqrt(float(mean.spread.error[0]) ** 2 + float(mean.noise[0]) / rows)
@@ -475,7 +475,9 @@ class Background:
         beside = 1.0 + 1.0 / (effective * worth)
         value = quantile(self.coverage * beside)
         within = np.asarray(self.ratios <= value, dtype=np.float64)
-        mean = self._known.mean(balanced, self._known.fit(within), worth=worth, ridge=ridge)
+        mean = self._known_rows.mean(
+            balanced, self._known_rows.fit(within), worth=worth, ridge=ridge
+        )
         low, high = _ends_of_share(self.coverage, _like(self.coverage, mean))
         return ExpectedValue(
             value=value,

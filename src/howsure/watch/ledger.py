@@ -27,7 +27,7 @@ import pyarrow as pa
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.convert import json_number, plain, read_json, restored
-from howsure.core.errors import InputError
+from howsure.core.errors import InputError, either
 from howsure.core.files import LocalFolder, NamedBytes, RemoteFolder, SingleFile
 from howsure.core.rng import row_hashes
 from howsure.core.sizes import most_inflated
@@ -230,7 +230,7 @@ class Ledger:
         self._place.write(name, data)
         return name
 
-    def kept(self, name: str) -> pa.Table:
+    def read_table(self, name: str) -> pa.Table:
         """What `keep` wrote."""
         data = self._place.read(name)
         with self._reading(name):
@@ -263,7 +263,7 @@ class Ledger:
         except (LookupError, TypeError, ValueError, OverflowError, pa.ArrowException) as error:
             raise InputError(
                 f"{self.location!r} is damaged: {name!r} has invalid content "
-                f"({str(error)[:200]}): {ANEW}"
+                f"({str(error)[:200]}): {how_to_create()}"
             ) from error
 
     def append(self, make: Callable[[LedgerState], Addition]) -> None:
@@ -330,7 +330,7 @@ class Ledger:
                         _without_gaps(table[column].cast(pa.int64())).to_numpy()
                         for column in (HASH, DAY)
                     )
-                yield name, table, ~came.holds(row_keys(hashes, days)) & (days > booked_to)
+                yield name, table, ~came.contains(row_keys(hashes, days)) & (days > booked_to)
 
     def forget(self, booked_to: Callable[[int | None], float]) -> None:
         """Remove what was settled before the last addition, which may be taken back."""
@@ -352,6 +352,12 @@ def _entry(number: int) -> str:
     return f"entry-{number:08d}"
 
 
+def how_to_create() -> str:
+    """What to do where there is no ledger that can be read."""
+    python = "howsure.watch.Watch.init(new, reference)"
+    return f"create one with {either(python, 'howsure watch init NEW --reference TABLE')}"
+
+
 def _place_of(address: str | os.PathLike[str]) -> NamedBytes:
     text = os.fspath(address)
     if "://" in text:
@@ -369,8 +375,6 @@ def _place_of(address: str | os.PathLike[str]) -> NamedBytes:
 # Raised when what is written changes so that this program could not read it.
 FORM: Final = 3
 """Version of what is written. `tests/kept` holds a ledger of each, which opens or is refused."""
-ANEW: Final = "create a new one with howsure watch init NEW --reference TABLE"
-"""What to do about a ledger that cannot be read."""
 # Bytes of the hash: 128 bits, which no damage meets by chance.
 _BYTES_OF_HASH: Final = 16
 # Bytes of the first line: its longest form has 48, and damage must not be searched to the end.
@@ -411,7 +415,7 @@ class SealedPlace:
         return name
 
     def _refusal(self, words: str) -> InputError:
-        return InputError(f"{self.location!r} {words}: {ANEW}")
+        return InputError(f"{self.location!r} {words}: {how_to_create()}")
 
     def _opened(self, name: str, data: bytes) -> bytes:
         """What was sealed."""
@@ -527,7 +531,7 @@ class RowNames:
         positions = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[positions] == keys, positions, -1)
 
-    def holds(self, keys: IntArray) -> BoolArray:
+    def contains(self, keys: IntArray) -> BoolArray:
         """Whether each key is there."""
         return np.asarray(self.places(keys) >= 0)
 

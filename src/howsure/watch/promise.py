@@ -15,10 +15,10 @@ from howsure.core.classes import frozen
 from howsure.core.convert import Bound, Natural, NonNegative, check_fields, checked
 from howsure.core.errors import InputError
 from howsure.core.formats import listed, roughly
+from howsure.core.text import quoted
 from howsure.inputs import values
 from howsure.inputs.cells import Crossing
 from howsure.inputs.matching import Missing
-from howsure.inputs.source import quoted
 from howsure.predictions import EvalSet
 from howsure.stats.evidence import Bounds
 from howsure.watch.quantities import ALL, COMPONENTS, UsualError
@@ -148,7 +148,7 @@ class Promise:
             names += [value for value in values if not _is_number(value)]
         return list(dict.fromkeys(names))
 
-    def beside(self) -> list[str]:
+    def other_columns(self) -> list[str]:
         """Columns of groups, inputs, time, series, weights and clusters."""
         names = [*self.columns.get("groups", []), *self.columns.get("features", [])]
         names += [self.columns[role] for role in ROW_ROLES if role in self.columns]
@@ -156,7 +156,7 @@ class Promise:
 
     def cells(self) -> list[str]:
         """All columns that are read of rows, but for their names."""
-        return list(dict.fromkeys([self.y, *self.needed(), *self.beside()]))
+        return list(dict.fromkeys([self.y, *self.needed(), *self.other_columns()]))
 
     def day_in_words(self, day: int) -> str:
         """A day for people."""

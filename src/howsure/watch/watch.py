@@ -16,24 +16,18 @@ import pyarrow.compute as pc
 from howsure._version import __version__
 from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray, check_fraction
 from howsure.core.convert import check_whole, json_number, plain
-from howsure.core.errors import InputError, within
+from howsure.core.errors import InputError, either, within
 from howsure.core.rng import row_hashes
-from howsure.core.text import CountedNote
+from howsure.core.text import CountedNote, quoted
 from howsure.engine.view import View
 from howsure.inputs import Loaded, explain, load, values
 from howsure.inputs.cells import marks_of as marks_of_missing
 from howsure.inputs.frames import FrameTable
 from howsure.inputs.names import Roles
+from howsure.inputs.parts import PiecedTable
 from howsure.inputs.roles import Kind
-from howsure.inputs.source import Source, in_lines, listed, no_column, quoted, refusing
-from howsure.inputs.sources import (
-    HUGE_ROWS,
-    PIECE_ROWS,
-    PiecedTable,
-    is_huge,
-    planned,
-    sources,
-)
+from howsure.inputs.source import Source, in_lines, listed, no_column, refusing
+from howsure.inputs.sources import HUGE_ROWS, PIECE_ROWS, is_huge, planned, sources
 from howsure.inputs.values import typed
 from howsure.predictions import EvalSet, content_order
 from howsure.report.table import split_roles
@@ -52,6 +46,7 @@ from howsure.watch.ledger import (
     LedgerEntry,
     LedgerState,
     RowNames,
+    how_to_create,
     marks_of,
     name_hashes,
     row_keys,
@@ -117,10 +112,7 @@ class Watch:
         self._ledger = Ledger(ledger)
         promise = self._ledger.promise()
         if promise is None:
-            raise InputError(
-                f"there is no ledger at {self._ledger.location!r}: create one with "
-                "howsure watch init LEDGER --reference TABLE"
-            )
+            raise InputError(f"there is no ledger at {self._ledger.location!r}: {how_to_create()}")
         self.promise = promise
         self._backgrounds: dict[str, Background] = {}  # of references, by where they stand
 
@@ -197,7 +189,9 @@ class Watch:
         keys, hashes = None, np.empty(0, dtype=np.int64)
         if row_id:
             if row_id not in source.names:
-                raise InputError(no_column(row_id, source.names, "row_id (--row-id)", source.title))
+                raise InputError(
+                    no_column(row_id, source.names, either("row_id", "--row-id"), source.title)
+                )
             with within(source.title):
                 hashes = name_hashes(raw[row_id], row_id)[places]
             keys = RowNames.of(row_keys(hashes, days), evalset.y)
@@ -271,12 +265,12 @@ class Watch:
             readable += [table] if isinstance(table, str | os.PathLike) else sources(table)
         done: Booked
 
-        def make(state: LedgerState) -> Addition:
+        def book_rows(state: LedgerState) -> Addition:
             nonlocal done
             done, addition = self._booked(state, readable)
             return addition
 
-        self._ledger.append(make)
+        self._ledger.append(book_rows)
         self._ledger.forget(self.promise.forgotten_to)
         return done
 
@@ -339,7 +333,7 @@ class Watch:
         if first is None:
             raise InputError(
                 "a correction starts at a significant fault, and there is none: "
-                "give the first day to fit on (--since, since=)"
+                f"give the first day to fit on, {either('since=DAY', '--since DAY')}"
             )
         state = self._ledger.state()
         written = state.written
@@ -368,12 +362,12 @@ class Watch:
             promise = replace(correction.promise, reference=self._ledger.keep(table))
             correction = replace(correction, promise=promise)
 
-        def make(now: LedgerState) -> Addition:
+        def add_correction(now: LedgerState) -> Addition:
             if now.written != written:
                 raise InputError("the ledger changed while the correction was fitted: run it again")
             return Addition(entry=LedgerEntry(correction=correction.as_dict()))
 
-        self._ledger.append(make)
+        self._ledger.append(add_correction)
         return correction
 
     def _corrections(self, state: LedgerState) -> list[Correction]:
@@ -394,7 +388,7 @@ class Watch:
         encoding, decimal = self.promise.reading["encoding"], self.promise.reading["decimal"] or "."
         for table in tables:
             if isinstance(table, str | os.PathLike) and is_huge(table, HUGE_ROWS):
-                yield PiecedTable(planned(table, encoding, decimal, PIECE_ROWS))
+                yield planned(table, encoding, decimal, PIECE_ROWS)
             else:
                 yield from sources(table, encoding, decimal)
 
@@ -424,7 +418,7 @@ class Watch:
     def _chosen(self, table: pa.Table, source: Source) -> pa.Table:
         """The columns of a table that tell of its predictions."""
         promise = self.promise
-        names = [*promise.needed(), *promise.beside()]
+        names = [*promise.needed(), *promise.other_columns()]
         for name in (*names, *filter(None, [promise.row_id])):
             if name not in source.names:
                 raise InputError(
@@ -545,7 +539,8 @@ class Watch:
         if not promise.row_id or promise.row_id not in source.names:
             raise InputError(
                 f"{title} contains only y, which is matched to predictions by row name: create the "
-                "ledger with --row-id COLUMN, and include that column here too"
+                f"ledger with {either('row_id=COLUMN', '--row-id COLUMN')}, and include that "
+                "column here too"
             )
         dated = calendar is not None and calendar.column in source.names
         if promise.recurring and calendar is not None and not dated:
@@ -556,7 +551,7 @@ class Watch:
         names: list[IntArray] = []
         dates: list[IntArray] = []
         outcomes: list[FloatArray] = []
-        for table, raw in _parts(source, [promise.y, promise.row_id, *promise.beside()]):
+        for table, raw in _parts(source, [promise.y, promise.row_id, *promise.other_columns()]):
             y = self._outcomes(table)
             labelled = ~np.isnan(y)
             outcomes.append(y[labelled])
@@ -652,8 +647,8 @@ class Watch:
         if done.waiting and not (promise.row_id and (promise.mature or not promise.timed)):
             raise InputError(
                 f"{title} has {done.waiting:,} rows without y; they can wait for y only with row "
-                "names and a label delay: create the ledger with --row-id COLUMN and "
-                "--mature DAYS (row_id=, mature=)"
+                "names and a label delay: create the ledger with "
+                f"{either('row_id=COLUMN, mature=DAYS', '--row-id COLUMN --mature DAYS')}"
             )
         if done.rows or done.waiting:
             return
@@ -695,7 +690,7 @@ class Watch:
         worth = promise.worth_of(ALL, promise.quantities[0])
         name = promise.reference
         if name not in self._backgrounds:  # with what was fitted to it
-            self._backgrounds[name] = Background.from_table(self._ledger.kept(name))
+            self._backgrounds[name] = Background.from_table(self._ledger.read_table(name))
         expected = self._backgrounds[name].expected(today, worth=worth)
         fields: Mapping[str, Any] = plain(
             replace(expected, rows_inside=np.empty(0, np.bool_)), json_number
@@ -844,7 +839,7 @@ def _parts(
     kind: Kind = "text" if source.from_text else "key"
     kinds = dict.fromkeys([name for name in source.names if name in names], kind)
     pieced = isinstance(source, PiecedTable) and not whole
-    for table in source.tables(kinds, PIECE_ROWS) if pieced else [source.read(kinds)]:
+    for table in source.batches(kinds, PIECE_ROWS) if pieced else [source.read(kinds)]:
         yield typed(table, source.decimal) if source.from_text else table, table
 
 
@@ -877,7 +872,10 @@ def _check_readable(loaded: Loaded) -> None:
         raise InputError(f"the reference must contain one model, got {names}")
     roles, weights = loaded.roles, loaded.evalsets[0].weights
     if roles.classes:
-        raise InputError("the reference must predict numbers: label sets are not monitored")
+        raise InputError(
+            "the reference must predict numbers: classes are not monitored; assess each period "
+            "with howsure assess"
+        )
     predictions = [column for role, column, _ in roles.uses() if role.of == "prediction"]
     if not {use.column for use in loaded.explanation}.issuperset(predictions):
         raise InputError(

@@ -66,7 +66,7 @@ def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(texts, "described", lambda _: tuple(rows))
     yield
     worlds._texts_hash.cache_clear()
-    worlds._made.cache_clear()
+    worlds._make_task.cache_clear()
     for loaded in (encoders._pictures, encoders._sentences, encoders._vector, encoded):
         loaded.cache_clear()
 

@@ -454,7 +454,7 @@ def test_a_folder_reads_what_is_there(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="cannot be written"):
         folder.write("file/below", b"")
-    assert not SystemLocks(folder).held("none")
+    assert not SystemLocks(folder).is_held("none")
     assert not folder.is_file()
     assert LocalFolder(tmp_path / "file").is_file()
 

@@ -68,7 +68,9 @@ def test_jackknife_and_cv_are_mapies(combine: Any) -> None:
     cross = CVPlus(LinearRegression(), 7, coverages=COVERAGES, combine=combine)
     models = _by_fold(LinearRegression(), x, y, folds, np.random.default_rng(0))
     ranks = np.array([conformal_rank(60, coverage) for coverage in COVERAGES])
-    prediction = FittedCross(cross, models, np.abs(y - models.own(x)), ranks).predict(NEW).outcome
+    prediction = (
+        FittedCross(cross, models, np.abs(y - models.own_forecasts(x)), ranks).predict(NEW).outcome
+    )
     assert isinstance(prediction, Intervals)
     found = {
         "cross": np.stack([prediction.lower, prediction.upper], axis=1),

@@ -11,7 +11,7 @@ from howsure_studies.tasks.images.chairs import (
     _FACES,
     DESIGNS,
     Solid,
-    _seen,
+    _project,
     block,
     chair,
     framed,
@@ -21,7 +21,7 @@ from howsure_studies.tasks.images.chairs import (
 
 def by_rays(solid: Solid, yaw: float, size: int) -> np.ndarray:
     """Which block each pixel's ray meets first, and on which side: cut rays by planes."""
-    seen = _seen(solid.corners, yaw)
+    seen = _project(solid.corners, yaw)
     centre = seen.mean(axis=1)
     owner = np.zeros((size, size), dtype=int)
     for row in range(size):

@@ -187,7 +187,7 @@ def test_the_congruence_study_does_the_same(here: Path, monkeypatch: pytest.Monk
     assert identity(shortcut=False) == {**drawn, "shortcut": False}
     assert identity(source="drawn") == drawn
     monkeypatch.setattr(congruence, "photographs_task", lambda _, **options: options["source"])
-    made = congruence._made.__wrapped__
+    made = congruence._make_task.__wrapped__
     assert [made(canonical(one), "{}") for one in (drawn, read)] == ["drawn", "original"]
     assert congruence.source_of({"data": "x", "seed": 0}) == ""
     assert congruence.source_of({"task": "discrete-wave"}) == "drawn"

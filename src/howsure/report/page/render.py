@@ -106,11 +106,11 @@ def _numbering() -> Callable[[str], str]:
     """What tells names of one page apart: a number after each that was there before."""
     seen: Counter[str] = Counter()
 
-    def apart(name: str) -> str:
+    def number_repeat(name: str) -> str:
         seen[name] += 1
         return name if seen[name] == 1 else f"{name} ({seen[name]})"
 
-    return apart
+    return number_repeat
 
 
 def _draw_section(

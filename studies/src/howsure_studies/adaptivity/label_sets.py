@@ -456,7 +456,7 @@ class LabelMethod:
     Examples
     --------
     >>> method = LabelMethod(LabelConformal, {"allow_empty": False})
-    >>> method.make(0.8).coverage
+    >>> method.make_method(0.8).coverage
     0.8
     """
 
@@ -476,7 +476,7 @@ class LabelMethod:
         """Names of its options."""
         return frozenset(inspect.signature(self.factory).parameters)
 
-    def make(self, coverage: float, seed: int = 0, model: Any = None) -> Any:
+    def make_method(self, coverage: float, seed: int = 0, model: Any = None) -> Any:
         """The method at a coverage."""
         offered = {"coverage": coverage, "seed": seed, "model": model}
         given = {key: value for key, value in offered.items() if key in self.takes}
@@ -487,7 +487,7 @@ class LabelMethod:
 
     def identity(self, entry: Mapping[str, Any], coverage: float) -> dict[str, Any]:
         """What decides it: all its options where it can tell them, else the plan's words."""
-        method = self.make(coverage)
+        method = self.make_method(coverage)
         try:
             options = options_of(method, self.what)
         except InputError:
@@ -623,7 +623,7 @@ def _set_maker(
     def sets_of(name: str, coverage: float, split: RandomSplit) -> LabelSets:
         other, x = (own or {}).get(name), beside
         if other is not None:
-            method = other.make(coverage, split.seed, model)
+            method = other.make_method(coverage, split.seed, model)
             x = beside if "model" in other.takes else task.probabilities
         else:
             base = LabelConformal(model=model, coverage=coverage, seed=split.seed)

@@ -290,12 +290,12 @@ def _variant_sections(
             kinds.setdefault(kind, []).extend(some)
     for kind, records in kinds.items():
 
-        def part(record: Record) -> str:
+        def variant_title(record: Record) -> str:
             return f"{record.options['variant']}, nominal {formats.level(record.coverage)}"
 
-        (grid,) = _numbers("Averages by variant", records, _means(records), by=part)
+        (grid,) = _numbers("Averages by variant", records, _means(records), by=variant_title)
         if len(grid.parts) == 1:  # which variant it is must be told all the same
-            grid = replace(grid, parts=(replace(grid.parts[0], title=part(records[0])),))
+            grid = replace(grid, parts=(replace(grid.parts[0], title=variant_title(records[0])),))
         yield Section(title=f"{kind}: variants", grids=(grid,))
 
 

@@ -96,7 +96,7 @@ class BaggedNetworks(Method, Checked):
             alpha=self.penalty,
             max_iter=20_000,
         )
-        bag = BaggingRegressor(network, n_estimators=self.members, random_state=_whole(rng))
+        bag = BaggingRegressor(network, n_estimators=self.members, random_state=_draw_state(rng))
         bag.fit(inputs, targets)
         total, count = np.zeros(len(targets)), np.zeros(len(targets))
         for member, rows in zip(bag.estimators_, bag.estimators_samples_, strict=True):
@@ -157,7 +157,7 @@ class BayesianNetwork(Method, Checked):
             chain_method="sequential",
             progress_bar=False,
         )
-        chain.run(jax.random.key(_whole(rng)), inputs, targets)
+        chain.run(jax.random.key(_draw_state(rng)), inputs, targets)
         drawn = {name: np.asarray(v, dtype=np.float64) for name, v in chain.get_samples().items()}
         layers = [drawn[name] for name in ("weight", "bias", "out", "level")]
 
@@ -235,7 +235,7 @@ class QuantileBoosting(Method, Checked):
     def fit(self, x: npt.ArrayLike, y: npt.ArrayLike, rng: np.random.Generator) -> Fitted:
         """Fit the three regressors."""
         levels = np.array([0.5 - 0.5 * self.coverage, 0.5, 0.5 + 0.5 * self.coverage])
-        state = _whole(rng)
+        state = _draw_state(rng)
         trained = [_boosted("quantile", self, state, quantile=level).fit(x, y) for level in levels]
         return _FittedLevels(tuple(trained), levels, self.centred)
 
@@ -287,7 +287,7 @@ class ErrorModel(Method, Checked):
         """Fit the mean out of five blocks of rows in their order, then the size of its errors."""
         from sklearn.model_selection import KFold, cross_val_predict
 
-        state = _whole(rng)
+        state = _draw_state(rng)
         mean = _boosted("squared_error", self, state)
         unseen = cross_val_predict(mean, x, y, cv=KFold(_BLOCKS))
         error = np.maximum(np.abs(np.asarray(y) - unseen), self.least)
@@ -358,7 +358,7 @@ class RecurrentErrorModel(Method, Checked):
         center, unit = float(targets.mean()), float(targets.std()) or 1.0
         wanted = placed(((targets - center) / unit).astype(np.float32))
         length = min(self.window, len(targets))
-        with torch_draws(_whole(rng)), one_thread_each():
+        with torch_draws(_draw_state(rng)), one_thread_each():
             networks = _networks(rows.shape[1], self.hidden)
             optimiser = torch.optim.Adam(networks.parameters(), lr=_RATE)
             for epoch in range(self.epochs):
@@ -475,6 +475,6 @@ def _boosted(loss: str, method: QuantileBoosting | ErrorModel, state: int, **opt
     )
 
 
-def _whole(rng: np.random.Generator) -> int:
+def _draw_state(rng: np.random.Generator) -> int:
     """A random state for a library that takes a whole number."""
     return int(rng.integers(2**31 - 1))

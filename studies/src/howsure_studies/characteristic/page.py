@@ -318,7 +318,7 @@ def _lines(
             text = f"At miss rates {low}, bands need {size} ({level} interval of the gain: {ends})."
         first.append(VerdictLine(text=text, tone=_tone(gain), question=method))
         whole = _summary(by_method[method], "characteristic_gain")
-        last.append(VerdictLine(text=_whole(whole, seeds), question=f"{method}, over all"))
+        last.append(VerdictLine(text=_gain_in_words(whole, seeds), question=f"{method}, over all"))
     return (
         *first,
         *_pair_lines(pairs, repeats if seeds > 1 else ""),
@@ -327,7 +327,7 @@ def _lines(
     )
 
 
-def _whole(gain: Record, seeds: int) -> str:
+def _gain_in_words(gain: Record, seeds: int) -> str:
     """The gain over all miss rates, beside that of a well-specified model."""
     value = _percent(gain.value)
     if seeds > 1:

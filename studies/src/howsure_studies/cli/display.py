@@ -73,7 +73,7 @@ class Bars(RunListener):
 
     def sources(self, words: str) -> None:
         """Say which worlds are drawn and which are read from originals."""
-        self._say(f"worlds {words}")
+        self._print_line(f"worlds {words}")
 
     def begin(self, trials: int, settled: int) -> None:
         """Start the bar of trials; what is there already does not count for speed."""
@@ -88,23 +88,23 @@ class Bars(RunListener):
     def ended(self, trial: Trial, outcome: Outcome) -> None:
         """Move the bar of trials, and tell of a failure."""
         if outcome.ending == "failed":
-            self._say(f"failed: {trial.title}: {cut_text(outcome.message, _LONGEST)}")
+            self._print_line(f"failed: {trial.title}: {cut_text(outcome.message, _LONGEST)}")
         if self._trials is not None:
             self._bars.advance(self._trials)
 
     def waiting(self, trials: int, whom: str) -> None:
         """Say what is waited for."""
-        self._say(f"waiting for {trials} trials that {whom} works on")
+        self._print_line(f"waiting for {trials} trials that {whom} works on")
 
     def killed(self, trials: int) -> None:
         """Say that a worker died."""
-        self._say(f"a worker process died with {trials} trial in hand")
+        self._print_line(f"a worker process died with {trials} trial in hand")
 
     def workers(self, count: int) -> None:
         """Say who is there to work."""
-        self._say(f"workers of the cluster: {count or 'none, waiting for one'}")
+        self._print_line(f"workers of the cluster: {count or 'none, waiting for one'}")
 
-    def _say(self, text: str) -> None:
+    def _print_line(self, text: str) -> None:
         self._bars.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 

@@ -40,17 +40,17 @@ _NONE: Final = np.empty(0)
 
 def mean_known(values: npt.ArrayLike) -> float:
     """Mean of the finite values; NaN where there is none."""
-    known = _known(values)
+    known = _finite_values(values)
     return float(known.mean()) if known.size else math.nan
 
 
 def sample_sd(values: npt.ArrayLike) -> float:
     """Standard deviation of the finite values, divisor one less; NaN for fewer than two."""
-    known = _known(values)
+    known = _finite_values(values)
     return float(known.std(ddof=1)) if known.size > 1 else math.nan
 
 
-def _known(values: npt.ArrayLike) -> FloatArray:
+def _finite_values(values: npt.ArrayLike) -> FloatArray:
     given = np.asarray(values, dtype=np.float64)
     return given[np.isfinite(given)]
 

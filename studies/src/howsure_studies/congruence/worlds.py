@@ -568,7 +568,7 @@ def task_identity(
 def make_task(identity: Mapping[str, Any], files: Mapping[str, str]) -> Task:
     """The task of an identity; the last is remembered, for drawing and components take time."""
     own = {key: value for key, value in identity.items() if key != "encoder"}
-    return _made(canonical(own), canonical(files))
+    return _make_task(canonical(own), canonical(files))
 
 
 def is_counted(identity: Mapping[str, Any]) -> bool:
@@ -624,7 +624,7 @@ def _texts_hash(name: str, options: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _made(identity_text: str, files_text: str) -> Task:
+def _make_task(identity_text: str, files_text: str) -> Task:
     identity, files = json.loads(identity_text), json.loads(files_text)
     if "task" not in identity:
         return _table_task(identity, Path(files["table"]))

@@ -128,9 +128,9 @@ def rank_figure(table: ResultTable) -> Figure:
         ),
         notes=(
             *([one_line(table.notes, 400)] if table.notes else []),
-            one_line(_told(names, sets), 400),
+            one_line(_bars_in_words(names, sets), 400),
         ),
-        finding=f"Mean ranks: {_ranked(names, ranks)}. {_told(names, sets)}",
+        finding=f"Mean ranks: {_ranked(names, ranks)}. {_bars_in_words(names, sets)}",
         naming="Method",
         height=round((_TALL_ROW if tall else _ROW) * (top + rows - first)),
     )
@@ -142,7 +142,7 @@ def _ranked(names: Sequence[str], ranks: FloatArray) -> str:
     return ", ".join(f"{name} {formats.number(float(rank), 3)}" for name, rank in pairs)
 
 
-def _told(names: Sequence[str], sets: Sequence[BoolArray]) -> str:
+def _bars_in_words(names: Sequence[str], sets: Sequence[BoolArray]) -> str:
     """The bars in words."""
     if not sets:
         return "Every pair of methods differs significantly."

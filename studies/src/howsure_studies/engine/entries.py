@@ -138,7 +138,7 @@ def make_world(identity: Mapping[str, Any], files: Mapping[str, Any]) -> World:
     InputError
         If the data are no longer those of the identity.
     """
-    return _made(canonical(identity), canonical(files))
+    return _make_world(canonical(identity), canonical(files))
 
 
 def noise_of(identity: Mapping[str, Any], files: Mapping[str, Any]) -> Noise:
@@ -156,7 +156,7 @@ def noise_of(identity: Mapping[str, Any], files: Mapping[str, Any]) -> Noise:
 
 
 @lru_cache(maxsize=4)
-def _made(identity_text: str, files_text: str) -> World:
+def _make_world(identity_text: str, files_text: str) -> World:
     identity, files = json.loads(identity_text), json.loads(files_text)
     if "world" in identity:
         return world_named(identity["world"], identity.get("noise"))
@@ -184,7 +184,7 @@ def _data(files: Mapping[str, Any]) -> Draw:
         return Draw.checked(table.x, table.y)
     if "dataset" in files:
         return _packaged(files["dataset"])
-    part = _part(files)
+    part = _read_table(files)
     return Draw.checked(part.x, part.y)
 
 
@@ -217,7 +217,7 @@ def table_column(files: Mapping[str, Any], name: str, kind: Literal["label", "ti
     check_known(name, source.names, f"column of {files['table']}")
     cells = source.read({name: kind})[name]
     column = values.as_kind(kind, cells, name, source)
-    rows = _part(files).ids.astype(np.int64)
+    rows = _read_table(files).ids.astype(np.int64)
     gaps = int(values.absent(column)[rows].sum())
     if gaps:
         raise InputError(f"column {name!r} must be complete, got {gaps} missing")
@@ -228,7 +228,7 @@ def table_column(files: Mapping[str, Any], name: str, kind: Literal["label", "ti
     return codes.astype(np.int64)
 
 
-def _part(files: Mapping[str, Any]) -> Part:
+def _read_table(files: Mapping[str, Any]) -> Part:
     """What is read of a table's file."""
     path = Path(files["table"])
     stamp = os.stat(path) if path.exists() else None

@@ -76,7 +76,7 @@ class Locks(Protocol):
     def noted(self, name: str) -> str:
         """What a lock's file says: empty where the work ended well or never began."""
 
-    def held(self, name: str) -> bool:
+    def is_held(self, name: str) -> bool:
         """Whether someone holds the lock now."""
 
     def release(self, name: str) -> None:
@@ -116,7 +116,7 @@ class SystemLocks:
     def noted(self, name: str) -> str:
         return (self._folder.read(name) or b"").decode(errors="replace")
 
-    def held(self, name: str) -> bool:
+    def is_held(self, name: str) -> bool:
         path = self._folder.root / name
         try:
             handle = os.open(path, os.O_RDWR)
@@ -187,7 +187,7 @@ class FileLocks:
     def noted(self, name: str) -> str:
         return str(self._content(name).get("note", ""))
 
-    def held(self, name: str) -> bool:
+    def is_held(self, name: str) -> bool:
         return _seems_alive(self._content(name))
 
     def release(self, name: str) -> None:

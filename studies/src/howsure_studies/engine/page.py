@@ -78,7 +78,7 @@ def study_document(
     What was published, of `beside_section`, comes last.
     """
     first = () if headline is None else (headline,)
-    shown = _apart((*sections, *(beside or ())[:1]))
+    shown = _with_anchors((*sections, *(beside or ())[:1]))
     lines = (
         replace(line, question=f"{section.title}, {line.question}")
         for section in shown
@@ -144,7 +144,7 @@ def named(names: Sequence[str], noun: str) -> str:
     return names[0] if len(names) == 1 else formats.counted(len(names), noun)
 
 
-def _apart(sections: Iterable[Section]) -> tuple[Section, ...]:
+def _with_anchors(sections: Iterable[Section]) -> tuple[Section, ...]:
     """The sections, with numbers where two would have one anchor, or one would have none."""
     seen = {Section(title="").anchor}
     shown = []
@@ -225,7 +225,9 @@ def side_by_side_grids(table: pa.Table, metrics: Sequence[str]) -> list[Grid]:
     for world in dict.fromkeys(row.world for row in comparisons):
         rows = [row for row in comparisons if row.world == world]
         methods = list(dict.fromkeys(name for row in rows for name in row.cells))
-        made = _below(rows, methods) if len(methods) > _SIDE_BY_SIDE else _beside(rows, methods)
+        made = (
+            _below(rows, methods) if len(methods) > _SIDE_BY_SIDE else _grid_of_rows(rows, methods)
+        )
         grids.append(replace(made, title=world))
     return grids
 
@@ -313,7 +315,7 @@ def with_standings(page: Document, study: Study, table: pa.Table) -> Document:
     )
 
 
-def _beside(rows: Sequence[Comparison], methods: Sequence[str]) -> Grid:
+def _grid_of_rows(rows: Sequence[Comparison], methods: Sequence[str]) -> Grid:
     """A row a measure; what is perfect stands there where it is known of one."""
     known = any(not math.isnan(row.target) for row in rows)
     cells = [

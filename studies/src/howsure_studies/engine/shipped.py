@@ -109,7 +109,9 @@ def shipped_bytes(plan: Plan, store: Store, trials: Sequence[Trial] | None = Non
     if done:
         every = {trial.address: trial for trial in trials}
         used = set(asked((trial for own in done.values() for trial in own), every)) - undone
-        made = _part([entries[address].provenance for address in entries if address in used], done)
+        made = _provenance_of(
+            [entries[address].provenance for address in entries if address in used], done
+        )
         read = {group: study.read(plan, own, store) for group, own in done.items()}
         for group, results in study.shipping(read).items():
             rows[group] = [(made, _row(study, result)) for result in results]
@@ -147,7 +149,7 @@ def carried(
 
     Of a study whose results need each other these are all of one plan as it stands, or none.
     """
-    held = _held(plan.study, wanted)
+    held = _find_files(plan.study, wanted)
     if not in_parts(study_of(plan.study)):
         same = plan_hash(plan)
         if len(held) < len(wanted) or any(f.made["hash"] != same for f, _ in held.values()):
@@ -171,7 +173,9 @@ def _check_data(plan: Plan, groups: Iterable[Group]) -> None:
                     )
 
 
-def _part(provenances: Iterable[Mapping[str, Any]], results: Collection[Group]) -> dict[str, Any]:
+def _provenance_of(
+    provenances: Iterable[Mapping[str, Any]], results: Collection[Group]
+) -> dict[str, Any]:
     """What made results in one go."""
     made = sorted(provenances, key=lambda provenance: provenance["started"])
     return {
@@ -286,13 +290,13 @@ class Shipped:
 
 def shipped(plan: Plan, wanted: Mapping[Group, Sequence[Trial]]) -> Shipped | None:
     """What ships of these results of a plan; None where nothing does."""
-    study, held = study_of(plan.study), _held(plan.study, wanted)
+    study, held = study_of(plan.study), _find_files(plan.study, wanted)
     if not held:
         return None
     files = {id(file): file for file, _ in held.values()}
     return Shipped(
         results={group: [_result(study, row) for row in rows] for group, (_, rows) in held.items()},
-        facts=_told(file.origin() for file in files.values()),
+        facts=_origin_facts(file.origin() for file in files.values()),
     )
 
 
@@ -320,10 +324,12 @@ def shipped_by_name(plan: Plan, methods: Collection[str]) -> Shipped:
                 own.setdefault(group, []).append(_result(study_of(plan.study), row))
         found |= own
         used += [file] if own else []
-    return Shipped(results=found, facts=_told(file.origin() for file in used) if used else {})
+    return Shipped(
+        results=found, facts=_origin_facts(file.origin() for file in used) if used else {}
+    )
 
 
-def _held(
+def _find_files(
     study: str, wanted: Mapping[Group, Sequence[Trial]]
 ) -> dict[Group, tuple[_ShippedFile, list[dict[str, Any]]]]:
     """By the names of those who ask: the first file that holds a result, and its rows there."""
@@ -396,7 +402,7 @@ def _together(study: Study, files: Sequence[_ShippedFile]) -> Combined:
         if results:
             parts.append(study.combine(plan, results))
             origins.append(file.origin())
-    return Combined.of(parts, _told(origins), sum(file.missing for file in files))
+    return Combined.of(parts, _origin_facts(origins), sum(file.missing for file in files))
 
 
 _Rows = dict[tuple[str, int], list[dict[str, Any]]]
@@ -437,11 +443,11 @@ def _placed(
 
 def shipped_studies() -> tuple[str, ...]:
     """Names of the studies with results that ship."""
-    there = {made["plan"]["study"] for _, made in _made()}
+    there = {made["plan"]["study"] for _, made in _shipped_files()}
     return tuple(name for name in studies.names() if name in there)
 
 
-def _made() -> Iterator[tuple[Path, dict[str, Any]]]:
+def _shipped_files() -> Iterator[tuple[Path, dict[str, Any]]]:
     """Each file of results, and what made it."""
     for file in sorted(file for folder in plan_folders() for file in folder.glob("*.parquet")):
         with _reading(str(file)):
@@ -500,7 +506,7 @@ class _ShippedFile:
 
 def _files(study: str) -> Iterator[_ShippedFile]:
     """Each file of a study's results."""
-    for file, made in _made():
+    for file, made in _shipped_files():
         if made["plan"]["study"] == study:
             with _reading(str(file)):
                 found = _shipped_file(made, parquet_table(file.read_bytes(), str(file)))
@@ -529,7 +535,7 @@ def _results_of(table: pa.Table) -> set[tuple[Group, int]]:
     return {(_group(row), row["part"]) for row in keys}
 
 
-def _told(origins: Iterable[str]) -> dict[str, str]:
+def _origin_facts(origins: Iterable[str]) -> dict[str, str]:
     return {"Results that ship with howsure": "; ".join(origins)}
 
 

@@ -321,7 +321,7 @@ class Store:
         if file not in files:
             given = ", ".join(files) or "no tables"
             raise InputError(f"trial {address[:12]} has {given}, got the name {name!r}")
-        content = self._whole(address, file, files[file])
+        content = self._read_content(address, file, files[file])
         return parquet_table(content, self._path(address, file), columns)
 
     def arrays(self, address: str) -> dict[str, AnyArray]:
@@ -331,7 +331,7 @@ class Store:
             raise InputError(f"trial {address[:12]} must be done, got no results of it")
         if _ARRAYS not in files:
             return {}
-        content = self._whole(address, _ARRAYS, files[_ARRAYS])
+        content = self._read_content(address, _ARRAYS, files[_ARRAYS])
         return arrays_of(content, self._path(address, _ARRAYS))
 
     def tables(self, name: str = "records", addresses: Iterable[str] | None = None) -> pa.Table:
@@ -401,7 +401,7 @@ class Store:
 
     def in_work(self, address: str) -> bool:
         """Whether some process works on a trial now."""
-        return self._locks.held(_file(address, ".claim"))
+        return self._locks.is_held(_file(address, ".claim"))
 
     def disclaim(self, address: str) -> None:
         """End the claim of a process that is known to be dead."""
@@ -504,7 +504,7 @@ class Store:
             raise DamagedError(f"{path} is not readable: {error}") from error
         return content["files"] if content.get("status") == "done" else None
 
-    def _whole(self, address: str, file: str, expected: Mapping[str, Any]) -> bytes:
+    def _read_content(self, address: str, file: str, expected: Mapping[str, Any]) -> bytes:
         content = self._content(address, file, expected)
         if content is None:
             path = self._path(address, file)

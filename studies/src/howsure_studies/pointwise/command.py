@@ -19,8 +19,10 @@ import typer
 
 from howsure._version import __version__
 from howsure.cli.entry import Interrupted
-from howsure.cli.options import Outputs, Seed, share
+from howsure.cli.flags import flag_of, share
+from howsure.cli.options import ReportFlags
 from howsure.core.errors import InputError, UnanswerableError
+from howsure.report.options import Options
 
 if TYPE_CHECKING:
     from howsure.cli.terminal import Console
@@ -59,7 +61,7 @@ def simulate(
             help="Name of a method, or module:attribute of a method or regressor. Repeatable.",
         ),
     ] = [],  # noqa: B006
-    output: Outputs = [],  # noqa: B006
+    output: Annotated[list[Path], flag_of(ReportFlags, "output")] = [],  # noqa: B006
     target: Annotated[
         str | None, typer.Option(metavar="COL", help="Column of y in the table.")
     ] = None,
@@ -121,7 +123,7 @@ def simulate(
     ] = "error",
     encoding: Annotated[str | None, typer.Option(help="Text encoding of the table.")] = None,
     decimal: Annotated[Literal[".", ","], typer.Option(help="Decimal mark of text tables.")] = ".",
-    seed: Seed = 0,
+    seed: Annotated[int, flag_of(Options, "seed")] = 0,
     jobs: Annotated[
         int,
         typer.Option(help="Processes that run trials; -1: one per core; 0: none but this."),

@@ -257,12 +257,12 @@ def curves(
     return tuple(
         curve
         for coverage in (result.coverages if coverages is None else coverages)
-        for which in _known(result)
+        for which in _kinds_with_bands(result)
         for curve in _curves_of(result, which, coverage)
     )
 
 
-def _known(result: PointwiseResult) -> tuple[Which, ...]:
+def _kinds_with_bands(result: PointwiseResult) -> tuple[Which, ...]:
     """Which of PICF and CICF can be banded."""
     return tuple(which for which in _OF if result.trials >= 2 and which not in result.reasons)
 
@@ -314,7 +314,7 @@ def points_table(result: PointwiseResult, coverage: float) -> ResultTable:
     columns["y"] = result.y
     if result.truth is not None:
         columns.update(mean=result.truth.mean, sd=result.truth.sd)
-    for which in _known(result):
+    for which in _kinds_with_bands(result):
         band = result.band(which, coverage)
         columns |= {
             which: band.value,

@@ -149,7 +149,7 @@ def pointwise_report(
         headline=_headline([f for world in worlds for f in world.findings("picf")], list(results)),
         opening=_opening(worlds, wanted),
         sections=[world.section() for world in worlds],
-        beside=_beside(summaries),
+        beside=_published_beside(summaries),
         records=tuple(record for summary in summaries for record in summary.records),
         tables=tuple(table for summary in summaries for table in summary.tables),
         curves=tuple(curve for summary in summaries for curve in _curves(summary)),
@@ -186,7 +186,7 @@ def _shared_coverages(
     return shared
 
 
-def _beside(summaries: Sequence[PointwiseSummary]) -> tuple[Section, ResultTable] | None:
+def _published_beside(summaries: Sequence[PointwiseSummary]) -> tuple[Section, ResultTable] | None:
     """Published numbers beside ours, then which of two methods has more, there and here."""
     beside = beside_section(_own_numbers(summaries), published("pointwise"), _PUBLISHED, _WHY)
     orders = _orders(summaries)

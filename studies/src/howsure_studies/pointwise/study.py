@@ -70,7 +70,7 @@ class _PointwiseOptions(Checked):
     covariates: Literal["random", "fixed"] = "random"
     confidence: Fraction = 0.95
 
-    def made(self, label: str, entry: Mapping[str, Any]) -> Method:
+    def make_method(self, label: str, entry: Mapping[str, Any]) -> Method:
         """A method of the plan, at these coverages where it fixes them."""
         return make_method(label, entry, None if self.coverages == "own" else self.coverages)
 
@@ -124,7 +124,7 @@ class PointwiseStudy(Study):
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
         """Blocks of every world, method and seed."""
         options = plan.read(_PointwiseOptions)
-        made = {label: options.made(label, entry) for label, entry in plan.methods.items()}
+        made = {label: options.make_method(label, entry) for label, entry in plan.methods.items()}
         trials: list[Trial] = []
         for world, entry in plan.worlds.items():
             identity, files = world_identity(world, entry, plan.folder)

@@ -441,14 +441,17 @@ def evaluate_shift(
     if val.score is not None:
         cut = ValidationThreshold.at(val.score, threshold_rank(len(val), share), share)
     limit = np.inf if cut is None else cut.value
-    parts = {name: _part(test, offset.value, limit) for name, test in tests.items()}
+    parts = {name: _test_of(test, offset.value, limit) for name, test in tests.items()}
     return ShiftRun(
-        val=_part(val, offset.value, limit), tests=MappingProxyType(parts), offset=offset, cut=cut
+        val=_test_of(val, offset.value, limit),
+        tests=MappingProxyType(parts),
+        offset=offset,
+        cut=cut,
     )
 
 
 @np.errstate(invalid="ignore")
-def _part(answers: Answers, q: float, threshold: float) -> ShiftTest:
+def _test_of(answers: Answers, q: float, threshold: float) -> ShiftTest:
     return ShiftTest(
         excess=answers.excess(),
         error=np.abs(answers.y - answers.point),

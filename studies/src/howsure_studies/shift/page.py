@@ -621,7 +621,7 @@ def _by_task(
         f"{_QUANTITIES[measure]} by dataset",
         columns={task: (task, _coverage_cell) for task in _tasks(results)},
         by="task",
-        parts=_whole,
+        parts=_one_part,
         notes=(note, small),
     )
 
@@ -639,7 +639,7 @@ def _widths(results: Sequence[ShiftResult]) -> Grid | None:
         "Width by dataset",
         columns={task: (task, _width_cell) for task in _tasks(results)},
         by="task",
-        parts=_whole,
+        parts=_one_part,
         notes=(
             "Mean width of the accepted rows in the units of y; ∞ with the share of rows whose "
             "interval is unbounded.",
@@ -674,7 +674,7 @@ def _lost(results: Sequence[ShiftResult]) -> Grid | None:
     )
 
 
-def _whole(record: Record) -> str:
+def _one_part(record: Record) -> str:
     """All records are of one part."""
     return ""
 

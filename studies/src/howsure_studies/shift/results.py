@@ -343,10 +343,10 @@ class ShiftResult:
         ) + tuple(
             self.record(measure)
             for measure in _WHERE_ANY
-            if confidence == 0.95 and self._tells(measure)
+            if confidence == 0.95 and self._has_answer(measure)
         )
 
-    def _tells(self, measure: str) -> bool:
+    def _has_answer(self, measure: str) -> bool:
         """Whether a measure that results hold where there is something to tell is known here."""
         if measure == "test_unbounded":
             return math.isinf(self.value("test_width").mean)

@@ -316,11 +316,11 @@ def make_task(identity: Mapping[str, Any], files: Mapping[str, str]) -> Task:
     >>> make_task({"images": "cells", "train": 4, "val": 4, "test": 4, "seed": 0}, {}).name
     'cells'
     """
-    return _made(canonical(identity), canonical(files))
+    return _make_task(canonical(identity), canonical(files))
 
 
 @lru_cache(maxsize=2)
-def _made(identity_text: str, files_text: str) -> Task:
+def _make_task(identity_text: str, files_text: str) -> Task:
     identity, files = json.loads(identity_text), json.loads(files_text)
     if "images" in identity:
         return settled_task(identity.pop("images"), **identity, **files)
@@ -398,7 +398,7 @@ class _World:
                 self._add_benchmark(method, known, entry.get("revision", 0))
             else:
                 once = entry.get("method") in BASELINES  # they draw nothing
-                self._add_own(method, _whole(entry), 1 if once else options.runs)
+                self._add_own(method, _full_entry(entry), 1 if once else options.runs)
 
     @property
     def stages(self) -> tuple[list[Trial], ...]:
@@ -435,7 +435,7 @@ class _World:
             densities = {name: self._density(name, method.score) for name in networks}
         names = {"key": method.key, "networks": _pattern(method), "revision": revision}
         trial = self._trial(
-            {"method": names, "runs": runs, "options": self._asked(SHARE, self.options.rule)},
+            {"method": names, "runs": runs, "options": self._options_of(SHARE, self.options.rule)},
             {"method": label},
             {
                 "stage": "method",
@@ -452,7 +452,10 @@ class _World:
         rule: Rule = self.options.rule
         if is_for_elsewhere(method):
             rule, runs = "own", self.options.folds
-        common = {"method": method_identity(method, entry), "options": self._asked(share, rule)}
+        common = {
+            "method": method_identity(method, entry),
+            "options": self._options_of(share, rule),
+        }
         context = {"stage": "own", "files": self.files, "method": dict(entry)}
         self.methods += [
             self._trial({**common, "run": run}, {"method": label}, context) for run in range(runs)
@@ -487,7 +490,7 @@ class _World:
             )
         return self.densities[name, score]
 
-    def _asked(self, share: float, rule: Rule) -> dict[str, Any]:
+    def _options_of(self, share: float, rule: Rule) -> dict[str, Any]:
         options = self.options
         return {
             "coverages": list(options.coverages),
@@ -511,7 +514,7 @@ def _check_method(label: str, entry: Mapping[str, Any], options: ShiftOptions) -
     check_coverages(make_method(label, entry, options.coverages), options.coverages)
 
 
-def _whole(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _full_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     """An entry with what a baseline's key is short for."""
     return {**entry, **BASELINES.get(entry.get("method", ""), {})}
 

@@ -61,9 +61,10 @@ def read_learning_table(
         If a column is not there, the target is not of numbers, a cell is missing, or nothing is
         left.
     """
+    from howsure.core.text import quoted
     from howsure.inputs import open_table
     from howsure.inputs.frames import FrameTable
-    from howsure.inputs.source import listed, no_column, quoted
+    from howsure.inputs.source import listed, no_column
 
     check_known(missing, ("error", "drop"), f"{flag}missing")
     if isinstance(features, str):

@@ -126,10 +126,10 @@ def pickled_table(name: str, package: str, item: str) -> pa.Table:
             f"{path} is refused: its SHA-256 must be {known or 'known'}, got {found}; the hashes "
             f"that are known are of {LIBRARY} {VERSION}"
         )
-    return _kept(f"{package}-{item}-{found}.parquet", packed, path)
+    return _read_cached(f"{package}-{item}-{found}.parquet", packed, path)
 
 
-def _kept(title: str, packed: bytes, path: Path) -> pa.Table:
+def _read_cached(title: str, packed: bytes, path: Path) -> pa.Table:
     """The table as the cache has it, or as it is made and left there if that can be written."""
     place: Path | None = None
     with suppress(OSError, RuntimeError, pa.ArrowException):  # such as a user without a home

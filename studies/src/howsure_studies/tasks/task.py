@@ -196,7 +196,7 @@ class Task:
         tests = tuple(name for name in parts if name not in ("train", "val"))
         if len(parts) != len(tests) + 2 or not tests:
             raise InputError(f"parts must contain train, val and a test, got {', '.join(parts)}")
-        task = cls(tests=tests, read=partial(_given, parts), **options)
+        task = cls(tests=tests, read=partial(_all_parts, parts), **options)
         task.part("train")  # so that parts that break a rule are refused here
         return task
 
@@ -243,6 +243,6 @@ class Task:
         return tuple(dict.fromkeys(note for part in self._parts.values() for note in part.notes))
 
 
-def _given(parts: Mapping[str, Part], _: str) -> Mapping[str, Part]:
+def _all_parts(parts: Mapping[str, Part], _: str) -> Mapping[str, Part]:
     """All parts, whichever is asked for; a function of its own, so that tasks can be pickled."""
     return parts

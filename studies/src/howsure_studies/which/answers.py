@@ -94,7 +94,7 @@ def _span(low: float, high: float) -> str:
 def correction_lines(which: Which) -> tuple[VerdictLine, ...]:
     """What a conformal correction does to coverage, what it costs, and what was advised."""
     lines: list[VerdictLine] = []
-    corrected = _known(which.crossed("home", coverage(CONFORMAL)))
+    corrected = _known_means(which.crossed("home", coverage(CONFORMAL)))
     if corrected:
         values = [mean.value for mean in corrected.values()]
         low, high = min(values), max(values)
@@ -114,7 +114,7 @@ def correction_lines(which: Which) -> tuple[VerdictLine, ...]:
     return tuple(lines)
 
 
-def _known(crossed: Crossed) -> dict[str, MeanOf]:
+def _known_means(crossed: Crossed) -> dict[str, MeanOf]:
     """Means of methods that have one, but for climatology."""
     return {
         method: mean
@@ -131,7 +131,7 @@ def _difference(which: Which, arm: str, other: str) -> Crossed:
 
 def _price(which: Which) -> list[VerdictLine]:
     """What score a corrected fit loses to one that trains on all rows."""
-    price = _known(_difference(which, CONFORMAL, ALL))
+    price = _known_means(_difference(which, CONFORMAL, ALL))
     shown = {m: mean.percent for m, mean in price.items() if mean.lower > 0.0}
     if not shown:
         return []
@@ -190,8 +190,8 @@ def shift_lines(which: Which) -> tuple[VerdictLine, ...]:
     """Whether any method keeps its coverage on late and foreign rows, raw or corrected."""
     lines: list[VerdictLine] = []
     crossed = which.crossed("shift", coverage(ALL))
-    late = _known(crossed)
-    fixed_up = _known(which.crossed("shift", coverage(CONFORMAL)))
+    late = _known_means(crossed)
+    fixed_up = _known_means(which.crossed("shift", coverage(CONFORMAL)))
     if len(crossed.tables) < 5 or not late or not fixed_up:
         return ()
     low, high = min(m.value for m in late.values()), max(m.value for m in late.values())

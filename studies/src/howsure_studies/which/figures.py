@@ -74,7 +74,7 @@ def rank_intervals_figure(standings: Mapping[str, MethodScores]) -> Figure:
                 upper=standing.ranks.upper[at].astype(np.float64),
                 labels=tuple(names),
                 size=2.0,
-                **_beside(rows, colour, len(standings)),
+                **_series_looks(rows, colour, len(standings)),
             )
         )
     return Figure(
@@ -98,7 +98,7 @@ def shift_figure(methods: Sequence[str], covered: Mapping[str, Mapping[str, Mean
     for colour, (where, by_method) in enumerate(covered.items()):
         names = [method for method in methods if method in by_method]
         means = [by_method[method] for method in names]
-        common = _beside(where, colour, len(covered))
+        common = _series_looks(where, colour, len(covered))
         common |= {"y": _rows(methods, names), "labels": tuple(names)}
         layers += [
             Layer(
@@ -129,7 +129,7 @@ def _rows(methods: Sequence[str], names: Sequence[str]) -> FloatArray:
     return np.array([methods.index(name) for name in names], dtype=np.float64)
 
 
-def _beside(series: str, colour: int, count: int) -> dict[str, Any]:
+def _series_looks(series: str, colour: int, count: int) -> dict[str, Any]:
     """The looks of one of several series of a row."""
     offset = 0.5 * (colour - 0.5 * (count - 1)) / count
     return {"series": series, "colour": colour, "offset": offset}

@@ -85,7 +85,7 @@ class CrossConformal(Method):
             needed = rows_needed(self.coverages[-1])
             check_few(self.too_few, f"coverage {self.coverages[-1]:g} needs {needed}, got {n}")
         left_out = self._left_out(inputs, targets, rng)
-        own = left_out.own(inputs)
+        own = left_out.own_forecasts(inputs)
         return FittedCross(self, left_out, np.abs(targets - own), ranks)
 
 
@@ -107,7 +107,7 @@ class LeftOut:
             return forecasts[:, self.answers[rows].astype(np.int64)]
         return np.asarray(forecasts @ self.answers[:, rows])
 
-    def own(self, x: FloatArray) -> FloatArray:
+    def own_forecasts(self, x: FloatArray) -> FloatArray:
         """The forecast f̂₋ᵢ(x_i) of each training row, shape (n,)."""
         if self.answers.ndim == 2:
             return np.asarray(np.einsum("ib,bi->i", self.forecasts(x), self.answers))

@@ -106,14 +106,14 @@ def check_recipe(recipe: Recipe, shortcut: bool) -> None:
 
 
 def _checked(counts: npt.ArrayLike, index: npt.ArrayLike | None) -> tuple[IntArray, IntArray]:
-    many = _whole(counts, "counts", 1)
-    which = np.arange(len(many)) if index is None else _whole(index, "index", 0)
+    many = _whole_numbers(counts, "counts", 1)
+    which = np.arange(len(many)) if index is None else _whole_numbers(index, "index", 0)
     if len(which) != len(many):
         raise InputError(f"index must have {len(many)} rows, got {len(which)}")
     return many, which
 
 
-def _whole(value: npt.ArrayLike, name: str, least: int) -> IntArray:
+def _whole_numbers(value: npt.ArrayLike, name: str, least: int) -> IntArray:
     array = np.asarray(value)
     if array.ndim != 1 or array.dtype.kind not in "iuf" or len(array) == 0:
         raise InputError(f"{name} must be a list of whole numbers, got {value!r}")

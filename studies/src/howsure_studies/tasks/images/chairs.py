@@ -103,14 +103,14 @@ def framed(solid: Solid, fill: float) -> Solid:
     points = solid.corners.reshape(-1, 3)
     middle = (points.min(axis=0) + points.max(axis=0)) / 2.0
     corners = solid.corners - middle
-    views = np.stack([_seen(corners, yaw)[..., :2] for yaw in np.deg2rad(np.arange(0, 91, 5))])
+    views = np.stack([_project(corners, yaw)[..., :2] for yaw in np.deg2rad(np.arange(0, 91, 5))])
     return Solid(corners * (fill / float(np.abs(views).max())), solid.colours)
 
 
 def render(solid: Solid, yaw: float, *, size: int = 64, finer: int = 4) -> npt.NDArray[np.uint8]:
     """Draw a solid on white ground, ``finer`` samples a pixel and direction averaged."""
     fine = size * finer
-    faces = _seen(solid.corners, yaw)[:, _FACES].reshape(-1, 4, 3)
+    faces = _project(solid.corners, yaw)[:, _FACES].reshape(-1, 4, 3)
     normal = np.cross(faces[:, 3] - faces[:, 0], faces[:, 1] - faces[:, 0])
     normal /= np.linalg.norm(normal, axis=1, keepdims=True)
     visible = np.flatnonzero(normal[:, 2] < -1e-6)
@@ -125,7 +125,7 @@ def render(solid: Solid, yaw: float, *, size: int = 64, finer: int = 4) -> npt.N
     return np.asarray((colours + 0.5).astype(np.uint8)).reshape(size, size, 3)
 
 
-def _seen(points: FloatArray, yaw: float) -> FloatArray:
+def _project(points: FloatArray, yaw: float) -> FloatArray:
     """Points as the camera sees them: right, up and away."""
     front, left, up = points[..., 0], points[..., 1], points[..., 2]
     right = -front * np.cos(yaw) - left * np.sin(yaw)
@@ -181,7 +181,7 @@ def chair(seed: int, design: int) -> Solid:
     support = (_four_legs, _sled, _pedestal)[rng.choice(3, p=[0.6, 0.2, 0.2])]
     parts = [(seat, cloth)]
     parts += [(leg, wood) for leg in support(rng, half_deep, half_wide, low)]
-    parts += _back(rng, half_deep, half_wide, high, cloth, wood)
+    parts += _build_back(rng, half_deep, half_wide, high, cloth, wood)
     if rng.random() < 0.4:
         parts += [(arm, wood) for arm in _arms(rng, half_deep, half_wide, high)]
     corners, colours = zip(*parts, strict=True)
@@ -228,7 +228,7 @@ def _pedestal(rng: np.random.Generator, deep: float, wide: float, low: float) ->
     return out
 
 
-def _back(
+def _build_back(
     rng: np.random.Generator,
     deep: float,
     wide: float,

@@ -56,11 +56,11 @@ from howsure_studies.tasks.images.reading import (
     check_pairs,
     grid,
     inside,
+    join_tiles,
     nearest,
     patches,
     pooled,
     read_picture,
-    whole,
 )
 from howsure_studies.tasks.task import Part
 
@@ -96,7 +96,7 @@ def read_brain(reading: Reading, name: str) -> Mapping[str, Part]:
     slices = [cut for cut in volumes if len(cut[1])]
     if not slices:
         raise InputError(f"{reading.folder} has no tumour in part {name!r}: zero images remain")
-    return {name: reading.limited(whole(reading, slices, notes), name)}
+    return {name: reading.limited(join_tiles(reading, slices, notes), name)}
 
 
 def _numbered(folder: Path) -> dict[str, Path]:
@@ -314,7 +314,7 @@ def read_histology(reading: Reading, name: str) -> Mapping[str, Part]:
 
     patched, _, notes = reading.collected("tiles", names, read)
     if name == "test":
-        return {"test": reading.limited(whole(reading, patched, notes), "test")}
+        return {"test": reading.limited(join_tiles(reading, patched, notes), "test")}
     return pooled(reading, patched, notes, "histology-nuclei-pixels")
 
 

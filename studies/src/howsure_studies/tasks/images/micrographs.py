@@ -56,13 +56,13 @@ _ALONG: Final = np.arange(SIZE, dtype=np.float32)
 def draw_micrographs(counts: IntArray, index: IntArray, *, seed: int) -> npt.NDArray[np.uint8]:
     """Draw a batch of pictures of 64 by 64; see `howsure_studies.tasks.images.draw_cells`."""
     pictures = [
-        _seen(int(count), child(seed, "cells", "micrograph", int(number), int(count)))
+        _draw_picture(int(count), child(seed, "cells", "micrograph", int(number), int(count)))
         for count, number in zip(counts, index, strict=True)
     ]
     return quantised(np.stack(pictures))
 
 
-def _seen(count: int, rng: np.random.Generator) -> Image:
+def _draw_picture(count: int, rng: np.random.Generator) -> Image:
     """One picture: nuclei, fibres, droplets and grounds, as a camera sees them."""
     light = _nuclei(count, rng)
     light += _fibres(rng)

@@ -207,7 +207,7 @@ def patches(images: Bytes, masks: AnyArray, key: str) -> Patches:
     return images[kept], counts[kept], np.array([f"{key}/{number}" for number in kept], dtype=str)
 
 
-def whole(reading: Reading, tiles: Sequence[Patches], notes: tuple[str, ...]) -> Part:
+def join_tiles(reading: Reading, tiles: Sequence[Patches], notes: tuple[str, ...]) -> Part:
     """All patches of all tiles."""
     if not sum(len(counts) for _, counts, _ in tiles):
         raise InputError(f"{reading.folder} has no patch with a masked pixel: zero images remain")
@@ -219,7 +219,7 @@ def pooled(
     reading: Reading, tiles: Sequence[Patches], notes: tuple[str, ...], name: str
 ) -> Mapping[str, Part]:
     """Shuffle all patches, and cut them at 80 per cent in training and validation."""
-    part = whole(reading, tiles, notes)
+    part = join_tiles(reading, tiles, notes)
     order = child(reading.seed, name, "split").permutation(len(part))
     cut = int(0.8 * len(part))
     if cut == 0:

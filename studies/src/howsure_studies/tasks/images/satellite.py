@@ -42,10 +42,10 @@ from howsure_studies.tasks.images.reading import (
     bilinear,
     check_pairs,
     grid,
+    join_tiles,
     nearest,
     patches,
     pooled,
-    whole,
 )
 from howsure_studies.tasks.shift import AWAY, HOME
 from howsure_studies.tasks.task import Part
@@ -116,7 +116,7 @@ def read_buildings(reading: Reading, name: str) -> Mapping[str, Part]:
         "tiles", [image.name for image, _ in tiles], lambda at: _cut(*tiles[at])
     )
     if name in TEST_CITIES:
-        return {name: reading.limited(whole(reading, cuts, notes), name)}
+        return {name: reading.limited(join_tiles(reading, cuts, notes), name)}
     return pooled(reading, cuts, notes, "aerial-building-pixels")
 
 

@@ -244,21 +244,21 @@ class Mixture(Noise, Checked):
     offset: Fraction = 0.9
 
     @property
-    def _part(self) -> float:
+    def _scale_of_part(self) -> float:
         return math.sqrt(1.0 - self.offset**2)
 
     def cdf(self, z: FloatArray) -> FloatArray:
-        left = special.ndtr((z + self.offset) / self._part)
-        right = special.ndtr((z - self.offset) / self._part)
+        left = special.ndtr((z + self.offset) / self._scale_of_part)
+        right = special.ndtr((z - self.offset) / self._scale_of_part)
         return np.asarray(0.5 * (left + right))
 
     def quantile(self, level: FloatArray) -> FloatArray:
         return _inverted(self.cdf, level)
 
     def log_density(self, z: FloatArray) -> FloatArray:
-        left = -0.5 * np.square((z + self.offset) / self._part)
-        right = -0.5 * np.square((z - self.offset) / self._part)
-        constant = math.log(0.5 / self._part) - 0.5 * _LOG_2PI
+        left = -0.5 * np.square((z + self.offset) / self._scale_of_part)
+        right = -0.5 * np.square((z - self.offset) / self._scale_of_part)
+        constant = math.log(0.5 / self._scale_of_part) - 0.5 * _LOG_2PI
         return np.asarray(np.logaddexp(left, right) + constant)
 
 

@@ -112,12 +112,12 @@ def backbone_named(spec: str | Mapping[str, Any] | Backbone | Maker) -> Backbone
     }
     name = spec.get("name") if isinstance(spec, Mapping) else spec
     if isinstance(name, str) and ":" in name:
-        known[name] = partial(_own, name)
+        known[name] = partial(_own_backbone, name)
     backbone: Backbone = named(spec, known, "backbone")
     return backbone
 
 
-def _own(name: str, grey: bool = False, spectral: float | None = None) -> Backbone:
+def _own_backbone(name: str, grey: bool = False, spectral: float | None = None) -> Backbone:
     make = attribute(name, "backbone")
     if not callable(make):
         raise InputError(f"backbone {name!r} must be callable, got {make!r}")
