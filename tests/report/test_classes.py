@@ -152,7 +152,7 @@ def test_classifiers_are_asked() -> None:
     assert result.facts["Predictions"] == "class probabilities"
     with pytest.raises(HowsureError, match="does not name its classes"):
         assess(y[300:], model.predict_proba(x[300:]))
-    with pytest.raises(HowsureError, match="do not name their classes"):
+    with pytest.raises(HowsureError, match="does not name its classes"):
         assess(y[300:], Probabilities(model.predict_proba(x[300:])))
 
 

@@ -282,7 +282,8 @@ def check(
         if limit.model:
             check_known(limit.model, models, f"model of the limit {limit}")
         if limit.metric in OF_NEW:
-            raise InputError(f"{limit} needs a reference: give --reference TABLE")
+            way = either("run howsure check NEW --reference TABLE", "give --reference TABLE")
+            raise InputError(f"{limit} needs a reference: {way}")
     evalsets = with_baselines(
         evalsets, baseline=rules.baseline, lead=rules.lead, season=rules.season
     )

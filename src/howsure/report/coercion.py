@@ -284,8 +284,8 @@ def _classed(y: AnyArray, models: Iterable[PredictionInput]) -> FloatArray:
     if not codes:
         if y.dtype.kind in "OUS" and classes:
             raise InputError(
-                "y contains labels, and the probabilities do not name their classes: give "
-                "howsure.Probabilities(p, classes=…)"
+                "y contains labels, and the prediction does not name its classes: give "
+                "howsure.Probabilities(p, classes=…), or labels=… of howsure.LabelSets"
             )
         return as_vector(y, "y")
     labels = [label_text(value) for value in y.tolist()]
