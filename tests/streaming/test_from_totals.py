@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -159,7 +160,7 @@ def labels_table(n: int = 2_400) -> pa.Table:
 @pytest.mark.rate
 def test_what_is_called_exact_of_label_sets_is_that_of_all_rows(columns: dict[str, str]) -> None:
     table = labels_table()
-    named: dict[str, object] = {"groups": "site", "coverage": 0.9, **columns}
+    named: dict[str, Any] = {"groups": "site", "coverage": 0.9, **columns}
     parts = by_parts(state_of(table, [500, 1_300], **named))
     count = compared(parts, at_once(table, **named))
     assert count["rows"] > 30
