@@ -602,4 +602,4 @@ def test_rows_outside_are_limited_with_a_reference_alone(
     path = covering(tmp_path / "rows.csv", 9, 10)
     monkeypatch.setattr(sys, "argv", ["howsure", "check", str(path), "--max-outside", "0.1"])
     assert main() == 2
-    assert "give --reference TABLE" in capfd.readouterr().err
+    assert "needs howsure check NEW --reference TABLE" in capfd.readouterr().err

@@ -749,7 +749,7 @@ _ELSEWHERE = {
     "omit levels, because the keys": "tests/inputs/test_given.py",
     "encode and embedding both": "encoders: tests/inputs/test_encoding.py",
     "has columns of models": "nixtla: tests/inputs/test_given.py",
-    "does not name its classes": "text beside probabilities: tests/report/test_classes.py",
+    "names no classes": "text beside probabilities: tests/report/test_classes.py",
     "has shape": "what shapes there are, no remedy",
     "must have the same number of columns": "no remedy",
 }

@@ -150,9 +150,9 @@ def test_classifiers_are_asked() -> None:
     )
     assert result.value("brier") == known.value("brier")
     assert result.facts["Predictions"] == "class probabilities"
-    with pytest.raises(HowsureError, match="does not name its classes"):
+    with pytest.raises(HowsureError, match="names no classes"):
         assess(y[300:], model.predict_proba(x[300:]))
-    with pytest.raises(HowsureError, match="does not name its classes"):
+    with pytest.raises(HowsureError, match="names no classes"):
         assess(y[300:], Probabilities(model.predict_proba(x[300:])))
 
 

@@ -242,5 +242,5 @@ def test_labels_serve_as_y() -> None:
         assert found.value("set_deficit") == known.value("set_deficit")
     with pytest.raises(HowsureError, match=r"labels of the classes .* got 'bird' \(first at row 1"):
         assess(np.where(y == "emu", "bird", y), sets)
-    with pytest.raises(HowsureError, match=r"does not name its classes: .* labels=… of howsure"):
+    with pytest.raises(HowsureError, match=r"names no classes: .* LabelSets\(…, labels=…\)"):
         assess(y, LabelSets.likeliest(p, 0.9))

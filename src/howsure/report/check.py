@@ -282,8 +282,7 @@ def check(
         if limit.model:
             check_known(limit.model, models, f"model of the limit {limit}")
         if limit.metric in OF_NEW:
-            way = either("run howsure check NEW --reference TABLE", "give --reference TABLE")
-            raise InputError(f"{limit} needs a reference: {way}")
+            raise InputError(f"{limit} needs howsure check NEW --reference TABLE")
     evalsets = with_baselines(
         evalsets, baseline=rules.baseline, lead=rules.lead, season=rules.season
     )

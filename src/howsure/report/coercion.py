@@ -233,7 +233,7 @@ def _from_arrays(
     known_y = truth if named is None else None
     if named is not None and hasattr(prediction, "__array__") and not is_frame(prediction):
         raise InputError(
-            "y contains labels, and an array does not name its classes: give "
+            "y contains labels, but an array names no classes: give "
             "howsure.Probabilities(p, classes=…), with the labels in the order of the columns"
         )
     models = read_given(
@@ -284,8 +284,8 @@ def _classed(y: AnyArray, models: Iterable[PredictionInput]) -> FloatArray:
     if not codes:
         if y.dtype.kind in "OUS" and classes:
             raise InputError(
-                "y contains labels, and the prediction does not name its classes: give "
-                "howsure.Probabilities(p, classes=…), or labels=… of howsure.LabelSets"
+                "y contains labels, but the prediction names no classes: give "
+                "Probabilities(…, classes=…) or LabelSets(…, labels=…)"
             )
         return as_vector(y, "y")
     labels = [label_text(value) for value in y.tolist()]
