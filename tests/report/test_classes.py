@@ -15,7 +15,13 @@ from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 import howsure
 from howsure import HowsureError, Options, Probabilities, assess
 from howsure.core.rng import child
+from howsure.engine.view import View
+from howsure.predictions import EvalSet, LabelSets, content_order
+from howsure.recalibration import recalibrate
+from howsure.recalibration.classes import advise_classes
 from howsure.report.assessment import Assessment
+from howsure.verdict.advice import try_recalibrations
+from howsure.verdict.family import examine
 
 QUICK = Options(trials=False)
 
@@ -136,6 +142,31 @@ def test_groups_that_differ_are_named() -> None:
     mended = howsure.recalibrate(table, table, by="site").evalset
     after = assess(mended.y, mended.predictions[0], groups={"site": site}, options=QUICK)
     assert states(after)["class_groups"] != "bad"
+
+
+def test_probabilities_beside_their_sets_are_recalibrated_by_group() -> None:
+    p, y = world(200)
+    both = (Probabilities(p), LabelSets.likeliest(Probabilities(p), 0.9))
+    rows = EvalSet.checked(y, both, groups={"site": np.arange(200) % 2})
+    assert recalibrate(rows, rows, by="site").methods == {"class probabilities": "group"}
+
+
+def test_gains_are_shares_of_the_weighted_score() -> None:
+    p, y = world(400)
+    wrong = special.expit(2.5 * special.logit(p))
+    rows = EvalSet.checked(y, Probabilities(wrong), weights=1.0 + 9.0 * (p > 0.5))
+    advice = try_recalibrations(rows).advice
+    assert advice is not None
+    view = View(rows.take(content_order([rows])))
+    table, codes = view.get("class_table"), view.get("class_codes")
+    weights = view.evalset.multiplicities
+    found = {finding.id: finding.p for finding in examine(rows)[0] if finding.state == "bad"}
+    faults = {name: p for name, p in found.items() if name in ("level", "sureness", "shape")}
+    raw = advise_classes(table, codes, faults, weights=weights)
+    assert raw is not None
+    assert raw.method == advice.method
+    score = log_loss(codes, table[:, 1], sample_weight=weights)
+    assert advice.gain == pytest.approx(raw.gain / score)
 
 
 @pytest.mark.slow

@@ -296,7 +296,8 @@ def advise_classes(
             by = None if groups is None else groups[rows]
             learnt = learn_classes(p[rows], y[rows], method, by, w[rows])
             new[~rows] = learnt.apply(p[~rows], None if groups is None else groups[~rows])
-    gains = {method: w * (_losses(p, y) - _losses(new, y)) for method, new in tried.items()}
+    before = class_losses(p, y)
+    gains = {method: w * (before - class_losses(new, y)) for method, new in tried.items()}
     tests = {method: _test_gain(gain, w, units) for method, gain in gains.items()}
     adjusted = dict(zip(tests, holm([test[2] for test in tests.values()]), strict=True))
     helpful = {}
@@ -333,7 +334,7 @@ def _folds(p: FloatArray, y: IntArray, units: IntArray, seed: int) -> IntArray:
     return dealt[units]
 
 
-def _losses(p: FloatArray, y: IntArray) -> FloatArray:
+def class_losses(p: FloatArray, y: IntArray) -> FloatArray:
     return np.asarray(-np.log(np.maximum(p[np.arange(len(y)), y], FLOOR)))
 
 

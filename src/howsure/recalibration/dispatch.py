@@ -208,7 +208,7 @@ def recalibrate(
     {'intervals': 'cqr'}
     """
     fitted, notes = fit_methods(test, calibration, method, **options)
-    return applied(fitted, with_one_kind_of_classes(test, method), notes)
+    return applied(fitted, test, notes)
 
 
 def fit_methods(

@@ -44,14 +44,13 @@ from howsure.predictions import (
 )
 from howsure.recalibration import METHODS, Recalibrator
 from howsure.recalibration.base import POINT, Pieces, counts, kinds_of
-from howsure.recalibration.classes import advise_classes
+from howsure.recalibration.classes import advise_classes, class_losses
 from howsure.recalibration.dispatch import advised, applied, fit_methods, method_of
 from howsure.recalibration.info import KINDS, MethodInfo, RecalibrationOptions
 from howsure.recalibration.recent import since_rows
 from howsure.stats.binomial import holm
 from howsure.stats.dominance import places_in_order
 from howsure.stats.estimate import spread_of
-from howsure.topics.classes.questions import FLOOR
 from howsure.topics.groups import groupings
 from howsure.topics.shared import all_shared, scored
 from howsure.verdict import words
@@ -300,7 +299,7 @@ def _advise_probabilities(view: View, findings: Sequence[Finding], prefix: str |
     advice = advise_classes(
         table,
         y,
-        {_OF_CLASSES[each.id]: each.p_adjusted for each in red},
+        {_OF_CLASSES[each.id]: each.p for each in red},
         evalset.groups[by[0]].codes if by else None,
         None if evalset.cluster is None else evalset.cluster.codes,
         evalset.multiplicities,
@@ -311,7 +310,7 @@ def _advise_probabilities(view: View, findings: Sequence[Finding], prefix: str |
         return Trials(advice=Advice(method="", sentence=sentence, model=evalset.model), score=score)
     info = method_of(Probabilities.kind, advice.method)
     assert info is not None
-    base = float(np.average(-np.log(np.maximum(table[np.arange(len(y)), y], FLOOR))))
+    base = float(np.average(class_losses(table, y), weights=evalset.multiplicities))
     reach = _ERRORS_OF_INTERVAL * advice.error
     step = Advice(
         method=advice.method,
