@@ -268,7 +268,7 @@ def test_models_tell_of_the_same_classes() -> None:
 def test_files_hold_what_was_written(ending: str, tmp_path: Path) -> None:
     loaded = load({"y": Y, **P}, coverage=0.9)
     columns = to_columns(loaded.evalsets[0])
-    assert list(columns) == ["y", "p_cat", "p_dog", "label_set_90"]
+    assert list(columns) == ["y", "p_dog", "label_set_90", "p_cat"]
     file = tmp_path / f"table{ending}"
     write_table(columns, file)
     again = load(file).evalsets[0]

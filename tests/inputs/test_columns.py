@@ -191,7 +191,7 @@ def test_a_law_that_is_none_is_named(law: str) -> None:
         (
             "a pred",
             {},
-            r"No outcome column found; name it with .*y=COLUMN\)\. Columns: 'a'",
+            r"No outcome column found; name it with .*y='a'\)\. Columns: 'a'",
         ),
         (
             "y a",

@@ -228,7 +228,7 @@ class TestNewRows:
         new.to_csv(pictures.parent / "new.csv", index=False)
         found = load_unlabelled(pictures.parent / "new.csv", like)
         assert like.evalsets[0].embedding is not None
-        np.testing.assert_array_equal(found.embedding, like.evalsets[0].embedding[[2, 0]])
+        np.testing.assert_array_equal(found.inputs.embedding, like.evalsets[0].embedding[[2, 0]])
         assert found.labelled is None
         assert found.images is not None
         assert found.images[0].endswith("img/2.png")
@@ -236,7 +236,7 @@ class TestNewRows:
     def test_embedding_columns(self) -> None:
         like = load({**BASE, "embedding": VECTORS})
         found = load_unlabelled({"embedding": VECTORS[1:]}, like)
-        np.testing.assert_array_equal(found.embedding, VECTORS[1:])
+        np.testing.assert_array_equal(found.inputs.embedding, VECTORS[1:])
         with pytest.raises(InputError, match="reference's embedding, but has none of 'embedding'"):
             load_unlabelled({"other": VECTORS}, like)
 
@@ -248,7 +248,7 @@ class TestNewRows:
         assert found.labelled is not None
         assert found.labelled.y.tolist() == [5.0, 7.0]
         assert found.labelled.predictions[0].point().tolist() == [2.0, 4.5]
-        assert found.names.tolist() == [9, 8, 7, 6]
+        assert found.inputs.row_names().tolist() == [9, 8, 7, 6]
         for dropped in ("y", "sd"):
             partial = {name: column for name, column in new.items() if name != dropped}
             assert load_unlabelled(partial, like).labelled is None
@@ -285,4 +285,4 @@ def test_a_pretrained_model_serves_load(tmp_path: Path) -> None:
     held = load({**BASE, "note": NOTES}, encode=f"note={name}")
     np.testing.assert_allclose(held.evalsets[0].embedding, encode(NOTES, name), atol=1e-6)
     found = load_unlabelled({"note": NOTES[1:]}, held)
-    np.testing.assert_allclose(found.embedding, encode(NOTES, name)[1:], atol=1e-5)
+    np.testing.assert_allclose(found.inputs.embedding, encode(NOTES, name)[1:], atol=1e-5)

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generated import examples
-from howsure.inputs.columns import bound, normal_form, quantile_levels
+from howsure.inputs.names import bound, normal_form, quantile_levels
 from howsure.inputs.roles import ROLES
 
 SETTINGS = examples(200)
 
 
 def test_no_name_has_two_roles() -> None:
-    words = [word for role in ROLES for word in role.known]
+    words = [word for role in ROLES for word in role.recognised]
     assert len(set(words)) == len(words) > 50
     for word in words:
         assert normal_form(word) == word

@@ -325,7 +325,19 @@ CASES: Mapping[str, tuple[Way, Mapping[str, Way]]] = {
     # ---- columns of tables
     "no y": (
         lambda: read(pd.DataFrame({"price": Y, "point": MEAN})),
-        {"y=COLUMN": lambda: read(pd.DataFrame({"price": Y, "point": MEAN}), y="price")},
+        {"y='price'": lambda: read(pd.DataFrame({"price": Y, "point": MEAN}), y="price")},
+    ),
+    "no y of two": (
+        lambda: read(pd.DataFrame({"a": Y, "b": Y, "point": MEAN})),
+        {"y=COLUMN": lambda: read(pd.DataFrame({"a": Y, "b": Y, "point": MEAN}), y="a")},
+    ),
+    "no y, no prediction": (
+        lambda: read(pd.DataFrame({"a": Y, "b": MEAN})),
+        {
+            "y=COLUMN). No prediction column found; name it with howsure.Table(…, point=COLUMN": (
+                lambda: read(pd.DataFrame({"a": Y, "b": MEAN}), y="a", point="b")
+            )
+        },
     ),
     "no prediction": (
         lambda: read(frame(a=LOW, b=UP, c=MEAN, d=SD)),

@@ -13,7 +13,8 @@ from howsure.cli.main import app
 from howsure.core.errors import InputError
 from howsure.inputs import explain, load
 from howsure.inputs.classes import family, positive_column, set_coverage
-from howsure.inputs.columns import assign_roles, bound, normal_form, quantile_levels
+from howsure.inputs.columns import assign_roles
+from howsure.inputs.names import bound, normal_form, quantile_levels
 from howsure.inputs.roles import ROLES, Columns, Role
 from howsure.report.table import ROLES as TABLE_ROLES
 
@@ -55,7 +56,7 @@ def test_a_keyword_that_is_no_role_is_refused() -> None:
             read(TABLE, sample="s_*")  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("role", [r for r in ROLES if r.known or r.pattern], ids=lambda r: r.name)
+@pytest.mark.parametrize("role", [r for r in ROLES if r.guessable], ids=lambda r: r.name)
 def test_names_are_recognised(role: Role) -> None:
     others = {"y": "y", "point": "pred"}
     if role.name in ("sd", "mean"):

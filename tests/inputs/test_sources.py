@@ -71,7 +71,7 @@ def test_rows_without_y_are_read_from_folders_too(ending: str, tmp_path: Path) -
     new = load_new(folder)
     assert (new.n, new.evalset.n, new.labelled) == (60, 60, False)
     unlabelled = load_unlabelled(folder, reference)
-    np.testing.assert_array_equal(unlabelled.features["age"], np.arange(60))
+    np.testing.assert_array_equal(unlabelled.inputs.features["age"], np.arange(60))
 
 
 def test_models_in_folders_are_compared(tmp_path: Path) -> None:

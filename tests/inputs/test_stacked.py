@@ -35,7 +35,7 @@ def shuffled(table: Table, seed: int = 0) -> Table:
     return {name: np.asarray(column)[order] for name, column in table.items()}
 
 
-@pytest.mark.parametrize("name", sorted(BY_NAME["model"].known))
+@pytest.mark.parametrize("name", sorted(BY_NAME["model"].recognised))
 def test_more_names_say_that_a_column_is_the_model(name: str) -> None:
     made = load(stacked(name)).evalsets
     assert [each.model for each in made] == ["ridge", "forest", "net"]

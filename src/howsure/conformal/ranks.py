@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Final, Literal
+from typing import Literal
 
 import numpy as np
 from scipy import special
@@ -16,11 +16,11 @@ RankRule = Literal["conformal", "paper", "pac"]
 """By which rank of the calibration scores a threshold is taken."""
 
 # The usual one in twenty; no paper says more.
-DELTA: Final = 0.05
+DELTA = 0.05
 """Of PAC thresholds: the share of calibration sets that may fall short of the coverage."""
 
 # n (1 − α) of a million rows is off by 10⁻¹⁰; an exact whole number must not become the next.
-_ROUNDING: Final = 1e-12
+_ROUNDING = 1e-12
 
 
 def conformal_rank(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -98,6 +98,12 @@ def check_fraction(value: float, name: str) -> float:
             f"{name} must be strictly between 0 and 1, got {value!r}{in_percent([number])}"
         )
     return number
+
+
+def check_fractions(values: float | Iterable[float], name: str) -> tuple[float, ...]:
+    """One number strictly between 0 and 1, or several, as several."""
+    several = values if isinstance(values, Iterable) else (values,)
+    return tuple(check_fraction(value, name) for value in several)
 
 
 def in_percent(values: npt.ArrayLike) -> str:

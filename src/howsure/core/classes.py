@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
-from typing import Any, Final, TypeVar, dataclass_transform, overload
+from typing import Any, TypeVar, dataclass_transform, overload
 
 import numpy as np
 
 T = TypeVar("T")
 # Items that are shown one by one: a line of them.
-_MAX_ITEMS: Final = 6
+_MAX_ITEMS = 6
 # A line of a wide terminal.
-_MAX_CHARACTERS: Final = 100
+_MAX_CHARACTERS = 100
 
 
 @overload
@@ -21,10 +21,13 @@ def frozen(cls: type[T], /) -> type[T]: ...
 @overload
 def frozen(**options: bool) -> Callable[[type[T]], type[T]]: ...
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def frozen(cls: type | None = None, /, **options: bool) -> Any:
-    """A dataclass whose fields are never set again, with slots: what howsure's classes are."""
-    decorate = partial(dataclass, frozen=True, slots=True, **options)
-    return decorate if cls is None else decorate(cls)
+def frozen(cls: Any = None, /, **options: bool) -> Any:
+    """A dataclass with slots whose fields are never set again, shown in few lines."""
+    if cls is None:
+        return partial(frozen, **options)
+    if "__repr__" not in vars(cls):  # or the dataclass would bring its own
+        cls.__repr__ = brief_repr if cls.__repr__ is object.__repr__ else cls.__repr__
+    return dataclass(frozen=True, slots=True, **options)(cls)
 
 
 def brief_repr(self: Any) -> str:
@@ -33,10 +36,14 @@ def brief_repr(self: Any) -> str:
     Fields that hold their default, and private ones, are left out. Of any other class, its name.
     """
     shown = []
-    for one in fields(self) if is_dataclass(self) else ():
-        value = getattr(self, one.name)
-        if one.repr and not one.name.startswith("_") and not _is_default(value, one):
-            shown.append(f"{one.name}={brief(value)}")
+    for attribute in fields(self) if is_dataclass(self) else ():
+        value = getattr(self, attribute.name)
+        if (
+            attribute.repr
+            and not attribute.name.startswith("_")
+            and not _is_default(value, attribute)
+        ):
+            shown.append(f"{attribute.name}={brief(value)}")
     return within_lines(type(self).__name__, shown)
 
 
@@ -82,10 +89,10 @@ def brief(value: object) -> str:
     return line if len(line) <= _MAX_CHARACTERS else f"{line[: _MAX_CHARACTERS - 1]}…"
 
 
-def _is_default(value: object, one: Any) -> bool:
+def _is_default(value: object, attribute: Any) -> bool:
     """Whether a field holds nothing, or a plain default."""
     if isinstance(value, str | tuple | list | set | frozenset | Mapping) and not value:
         return True
-    if value is None or value is one.default:
+    if value is None or value is attribute.default:
         return True
-    return isinstance(value, str | int | float) and repr(value) == repr(one.default)
+    return isinstance(value, str | int | float) and repr(value) == repr(attribute.default)

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
-from typing import Annotated, Any, Final, Literal, TypeVar, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from howsure.core.registry import check_known, unknown
 
 Arrays = dict[str, AnyArray]
 T = TypeVar("T")
-_NO: Final = object()
+_NO = object()
 
 
 @frozen
@@ -164,8 +164,8 @@ def from_options(kind: type[T], options: Mapping[str, Any], what: str) -> T:
     values = {}
     for name, hint in field_hints(kind).items():
         if is_dataclass(hint):
-            own = {key: options[key] for key in option_names(hint) if key in options}
-            values[name] = from_options(cast(Any, hint), own, what)
+            nested = {key: options[key] for key in option_names(hint) if key in options}
+            values[name] = from_options(cast(Any, hint), nested, what)
         elif name in options:
             values[name] = options[name]
     return kind(**values)
@@ -227,7 +227,7 @@ def _short(text: str) -> int:
     return int(text)
 
 
-def restored(told: Any, hint: Any, name: str) -> Any:
+def restored(facts: Any, hint: Any, name: str) -> Any:
     """What `plain` made plain with `json_number`, fitted to its hint at every depth.
 
     Only fields of the hinted dataclasses are read, so that no file says what else is to be made;
@@ -247,27 +247,29 @@ def restored(told: Any, hint: Any, name: str) -> Any:
     """
     kind = _only_kind(hint)
     origin, args = get_origin(kind), get_args(kind)
-    if kind is float and isinstance(told, str | None):
+    if kind is float and isinstance(facts, str | None):
         bare = len(_alternatives(hint)) == 1
-        told = {None: math.nan if bare else None, "Infinity": math.inf, "-Infinity": -math.inf}.get(
-            told, told
-        )
-    elif is_dataclass(kind) and isinstance(told, Mapping):
+        facts = {
+            None: math.nan if bare else None,
+            "Infinity": math.inf,
+            "-Infinity": -math.inf,
+        }.get(facts, facts)
+    elif is_dataclass(kind) and isinstance(facts, Mapping):
         hints = field_hints(kind)
-        for key in told:
+        for key in facts:
             check_known(key, hints, f"key of {name}")
-        values = {key: restored(told[key], hints[key], f"{name}.{key}") for key in told}
+        values = {key: restored(facts[key], hints[key], f"{name}.{key}") for key in facts}
         try:
             return cast(Any, kind)(**values)
         except TypeError as error:
             raise InputError(f"{name} must be whole: {error}") from error
-    elif origin is tuple and isinstance(told, list):
-        told = tuple(restored(*item) for item in _items(told, args, name))
-    elif _is_mapping(origin) and isinstance(told, Mapping):
-        told = {key: restored(value, args[1], f"{name}.{key}") for key, value in told.items()}
-    elif _is_array(kind) and isinstance(told, list):
-        told = _array(told, get_args(args[1])[0], name)
-    return checked(told, hint, name)
+    elif origin is tuple and isinstance(facts, list):
+        facts = tuple(restored(*item) for item in _items(facts, args, name))
+    elif _is_mapping(origin) and isinstance(facts, Mapping):
+        facts = {key: restored(value, args[1], f"{name}.{key}") for key, value in facts.items()}
+    elif _is_array(kind) and isinstance(facts, list):
+        facts = _array(facts, get_args(args[1])[0], name)
+    return checked(facts, hint, name)
 
 
 def _array(nested: list[Any], item: Any, name: str) -> AnyArray:
@@ -460,91 +462,91 @@ def _is_text(key: Any) -> bool:
     return key is str or get_origin(key) is Literal
 
 
-def _under(place: str, name: object) -> str:
-    return f"{place}/{name}" if place else str(name)
+def _under(path: str, name: object) -> str:
+    return f"{path}/{name}" if path else str(name)
 
 
-def _items(items: Any, kinds: tuple[Any, ...], place: str) -> Iterator[tuple[Any, Any, str]]:
+def _items(items: Any, kinds: tuple[Any, ...], path: str) -> Iterator[tuple[Any, Any, str]]:
     """Each item of a tuple or list with its hint and its place."""
     hints = kinds if len(kinds) == len(items) and ... not in kinds else kinds[:1] * len(items)
     for number, (item, hint) in enumerate(zip(items, hints, strict=True)):
-        yield item, hint, _under(place, number)
+        yield item, hint, _under(path, number)
 
 
-def _put(value: AnyArray, place: str, arrays: Arrays) -> None:
-    if place in arrays:
-        raise InputError(f"two arrays must not have the same place, got {place!r} twice")
-    arrays[place] = value
+def _put(value: AnyArray, path: str, arrays: Arrays) -> None:
+    if path in arrays:
+        raise InputError(f"two arrays must not have the same place, got {path!r} twice")
+    arrays[path] = value
 
 
-def _pack(value: Any, hint: Any, place: str, arrays: Arrays) -> Any:
+def _pack(value: Any, hint: Any, path: str, arrays: Arrays) -> Any:
     """What facts say of a value, `_NO` of an array, which is put in its place."""
     kind = _only_kind(hint)
     origin, args = get_origin(kind), get_args(kind)
     if value is None or (hint is float and value != value):  # JSON knows no NaN
         return _NO if _is_array(kind) else None
     if _is_array(kind) and isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
-        _put(value, place, arrays)
+        _put(value, path, arrays)
         return _NO
     if is_dataclass(kind) and type(value) is kind:
         facts = {
-            name: _pack(getattr(value, name), hint, _under(place, name), arrays)
+            name: _pack(getattr(value, name), hint, _under(path, name), arrays)
             for name, hint in field_hints(kind).items()
         }
         return {name: fact for name, fact in facts.items() if fact is not _NO}
     if origin in (tuple, list) and isinstance(value, origin):
-        packed_items = [_pack(*item, arrays) for item in _items(value, args, place)]
+        packed_items = [_pack(*item, arrays) for item in _items(value, args, path)]
         return [None if fact is _NO else fact for fact in packed_items]
     numbers = _is_mapping(origin) and _is_text(args[0]) and args[1] is float
     if numbers and all(isinstance(v, int | float) for v in value.values()):
-        _put(np.array(list(value.values()), dtype=np.float64), place, arrays)
+        _put(np.array(list(value.values()), dtype=np.float64), path, arrays)
         return list(value)
     if _is_mapping(origin) and isinstance(value, Mapping) and not numbers:
         if not _is_text(args[0]):
             pairs = zip((value, value.values()), args, strict=True)
             return [
-                _pack(list(side), list[hint], _under(place, number), arrays)  # type: ignore[valid-type]
+                _pack(list(side), list[hint], _under(path, number), arrays)  # type: ignore[valid-type]
                 for number, (side, hint) in enumerate(pairs)
             ]
-        facts = {k: _pack(v, args[1], _under(place, k), arrays) for k, v in value.items()}
+        facts = {k: _pack(v, args[1], _under(path, k), arrays) for k, v in value.items()}
         return list(facts) if _is_array(args[1]) else facts
     if _is_enum(kind) and isinstance(value, kind):
         return plain(value.value)
     if kind is Any and isinstance(value, list | dict):
-        return _pack(value, list[Any] if isinstance(value, list) else dict[str, Any], place, arrays)
+        return _pack(value, list[Any] if isinstance(value, list) else dict[str, Any], path, arrays)
     if isinstance(value, str | int | float | np.generic) and not isinstance(value, Enum):
         return plain(value)
     raise InputError(
-        f"{place.replace('/', '.')} must be of numbers, text, enums, arrays of numbers, or "
+        f"{path.replace('/', '.')} must be of numbers, text, enums, arrays of numbers, or "
         f"dataclasses, tuples and mappings of these (its type hint), got {shortened(value)}"
     )
 
 
-def _unpack(told: Any, hint: Any, place: str, arrays: Mapping[str, AnyArray]) -> Any:
+def _unpack(content: Any, hint: Any, path: str, arrays: Mapping[str, AnyArray]) -> Any:
     kind = _only_kind(hint)
     origin, args = get_origin(kind), get_args(kind)
     if _is_array(kind):
-        return arrays[place] if len(_alternatives(hint)) == 1 else arrays.get(place)
-    if told is None:
+        return arrays[path] if len(_alternatives(hint)) == 1 else arrays.get(path)
+    if content is None:
         return math.nan if hint is float else None
     if is_dataclass(kind):
         values = {
-            name: _unpack(told.get(name), hint, _under(place, name), arrays)
+            name: _unpack(content.get(name), hint, _under(path, name), arrays)
             for name, hint in field_hints(kind).items()
-            if name in told or _is_array(_only_kind(hint))
+            if name in content or _is_array(_only_kind(hint))
         }
         return cast(Any, kind)(**values)
     if origin in (tuple, list):
-        return origin(_unpack(*item, arrays) for item in _items(told, args, place))
+        return origin(_unpack(*item, arrays) for item in _items(content, args, path))
     if _is_mapping(origin) and not _is_text(args[0]):
         sides = (
-            _unpack(side, list[hint], _under(place, number), arrays)  # type: ignore[valid-type]
-            for number, (side, hint) in enumerate(zip(told, args, strict=True))
+            _unpack(side, list[hint], _under(path, number), arrays)  # type: ignore[valid-type]
+            for number, (side, hint) in enumerate(zip(content, args, strict=True))
         )
         return dict(zip(*sides, strict=True))
     if _is_mapping(origin) and args[1] is float:
-        return dict(zip(told, arrays[place].tolist(), strict=True))
+        return dict(zip(content, arrays[path].tolist(), strict=True))
     if _is_mapping(origin):
-        facts = dict.fromkeys(told) if _is_array(args[1]) else told
-        return {k: _unpack(v, args[1], _under(place, k), arrays) for k, v in facts.items()}
-    return kind(told) if _is_enum(kind) else told
+        facts = dict.fromkeys(content) if _is_array(args[1]) else content
+        return {k: _unpack(v, args[1], _under(path, k), arrays) for k, v in facts.items()}
+    return kind(content) if _is_enum(kind) else content

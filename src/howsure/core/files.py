@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final, Protocol, final
+from typing import Any, Protocol, final
 
 from howsure.core.errors import HowsureError, InputError, MissingDependencyError, error_line
 from howsure.core.optional import require
@@ -21,7 +21,7 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "howsure"
 
 
-def remembered(name: str, make: Callable[[], str]) -> str:
+def remembered(name: str, compose: Callable[[], str]) -> str:
     """A text that is dear to make, by its name in the user's cache; if not whole there, made."""
     path: Path | None = None
     with suppress(OSError, RuntimeError, UnicodeError):  # such as a user without a home
@@ -29,7 +29,7 @@ def remembered(name: str, make: Callable[[], str]) -> str:
         check, _, text = path.read_bytes().decode().partition("\n")
         if check == _digest(text):
             return text
-    text = make()
+    text = compose()
     with suppress(OSError, HowsureError):  # where nothing can be written it is made each time
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -141,12 +141,12 @@ def _temporary_for(path: str | os.PathLike[str]) -> Iterator[tuple[Path, Path]]:
         temporary.unlink(missing_ok=True)
 
 
-def _same(one: Path, other: Path) -> bool:
+def _same(first: Path, other: Path) -> bool:
     """Whether two paths lead to one file, or would once it is there."""
     try:
-        if os.path.normcase(os.path.realpath(one)) == os.path.normcase(os.path.realpath(other)):
+        if os.path.normcase(os.path.realpath(first)) == os.path.normcase(os.path.realpath(other)):
             return True
-        return os.path.samefile(one, other)
+        return os.path.samefile(first, other)
     except (OSError, ValueError):
         return False
 
@@ -447,7 +447,7 @@ _SECONDS_TO_WAIT = 60.0
 # ---- TOML that came from outside: whatever is wrong with it is an `InputError` -------------------
 
 # Bytes of a file, far more than anybody writes; a device has no end.
-_MAX_BYTES_OF_TOML: Final = 16_000_000
+_MAX_BYTES_OF_TOML = 16_000_000
 
 
 def read_toml(path: Path, title: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from howsure.core.arrays import (
     plain_array,
     shortened,
 )
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 
 
@@ -50,8 +50,6 @@ class Categories:
 
     codes: IntArray  # shape (n,): for each row, the place of its label in `labels`
     labels: AnyArray  # shape (g,): the distinct labels in rising order, each used by a row
-
-    __repr__ = brief_repr
 
     @classmethod
     def checked(

@@ -15,7 +15,6 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import (
     Any,
-    Final,
     TypeVar,
     Union,
     dataclass_transform,
@@ -32,14 +31,14 @@ T = TypeVar("T")
 # be proven (89.76 % was called a failure before there was a tolerance).
 TOLERANCE = 0.01
 # Coverages of 80 % and more; below, nobody acts on an interval.
-MISS_RANGE: Final = (0.0, 0.2)
+MISS_RANGE = (0.0, 0.2)
 """Where intervals are used in practice."""
-SHARE: Final = "howsure.core.arrays:check_fraction"
+SHARE = "howsure.core.arrays:check_fraction"
 """The rule of a number strictly between 0 and 1."""
-NAMES: Final = tuple[str, ...]
+NAMES = tuple[str, ...]
 """The type of several names, which a flag takes with commas between them."""
 # Characters of a line of a docstring, less its indent.
-_MAX_CHARACTERS: Final = 96
+_MAX_CHARACTERS = 96
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ def subscribe(listener: Listener | None) -> Iterator[None]:
 
 
 @contextmanager
-def part_of(whole: str, done: int = 0, total: int = 0) -> Iterator[None]:
+def part_of(task: str, done: int = 0, total: int = 0) -> Iterator[None]:
     """Report a whole, and name it before the stages of a block, which is its next step."""
     outer = _LISTENER.get()
     if outer is None:
@@ -42,9 +42,9 @@ def part_of(whole: str, done: int = 0, total: int = 0) -> Iterator[None]:
         return
 
     def inner(stage: str, *steps: int) -> None:
-        outer(f"{whole}: {stage}", *((done, total) if total else steps))
+        outer(f"{task}: {stage}", *((done, total) if total else steps))
 
-    outer(whole, done, total)
+    outer(task, done, total)
     with subscribe(inner):
         yield
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Literal, Self
 
 from howsure.core.arrays import AnyArray, FloatArray
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.convert import json_number, plain
 
 
@@ -88,7 +88,7 @@ class Record:
     upper: float = math.nan
     confidence: float = 0.95
     n: float = 0.0
-    direction: Direction = Direction.NONE
+    direction: Direction = field(default=Direction.NONE, repr=False)  # as its metric has it
     units: str = "1"
     notion: Notion = Notion.MARGINAL
     target: float = math.nan
@@ -195,8 +195,6 @@ class Curve:
     notes: str = ""
     hover: Mapping[str, FloatArray] = field(default_factory=dict)
 
-    __repr__ = brief_repr
-
 
 @frozen(kw_only=True, eq=False)
 class ResultTable:
@@ -222,8 +220,6 @@ class ResultTable:
     labels: Mapping[str, str] = field(default_factory=dict)
     model: str = ""
     notes: str = ""
-
-    __repr__ = brief_repr
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()))) if self.columns else 0

@@ -20,12 +20,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
-from typing import Any, Final, final
+from typing import Any, final
 
 from howsure.core.errors import HowsureError, InputError, error_line, message_of
 from howsure.core.optional import way_to_install
 
-_OURS: Final = ("howsure", "howsure_studies", "sklearn")
+_OURS = ("howsure", "howsure_studies", "sklearn")
 """Packages that run nobody's code when they are imported."""
 _LOOKING: ContextVar[bool] = ContextVar("howsure_looking", default=False)
 
@@ -112,14 +112,14 @@ class Registry:
             ) from error
 
 
-def nearest(name: str, known: Iterable[str], most: int = 3, cutoff: float = 0.5) -> list[str]:
+def nearest(name: str, choices: Iterable[str], most: int = 3, cutoff: float = 0.5) -> list[str]:
     """The known names that are near to a name, whatever their case and the marks between words.
 
     >>> nearest("medv", ["CRIM", "MEDV"]), nearest("y true", ["y_true"])
     (['MEDV'], ['y_true'])
     """
     plain: dict[str, list[str]] = {}
-    for candidate in known:
+    for candidate in choices:
         plain.setdefault(_bare(candidate), []).append(candidate)
     matches = difflib.get_close_matches(_bare(name), plain, n=most, cutoff=cutoff)
     return [candidate for match in matches for candidate in plain[match]][:most]
@@ -129,17 +129,17 @@ def _bare(name: str) -> str:
     return re.sub(r"[\W_]+", "_", name.strip().casefold())
 
 
-def unknown(name: object, known: Iterable[str], argument: str) -> str:
+def unknown(name: object, choices: Iterable[str], argument: str) -> str:
     """The message for a name that is not known: what there is, and what is near."""
-    names = list(known)
+    names = list(choices)
     near = nearest(str(name), names)
     hint = f"; near: {', '.join(near)}" if near else ""
     return f"{argument} must be one of {', '.join(names)}, got {name!r}{hint}"
 
 
-def check_known(name: object, known: Iterable[str], argument: str) -> None:
+def check_known(name: object, choices: Iterable[str], argument: str) -> None:
     """Refuse a name that is not known; see `unknown`."""
-    names = list(known)
+    names = list(choices)
     if name not in names:
         raise InputError(unknown(name, names, argument))
 

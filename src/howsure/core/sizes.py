@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from typing import Any, Final, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from howsure.core.errors import InputError
 
 T = TypeVar("T")
 # 256 MB, which any machine has: so small files may be packed as well as they can.
-_MIN_BYTES: Final = 1 << 28
+_MIN_BYTES = 1 << 28
 # Sums and names pack to a tenth or so; a hundred times is far beyond, and a bomb is a thousand.
-_MAX_TIMES: Final = 100
-_SIZE: Final = re.compile(r"\s*([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
+_MAX_TIMES = 100
+_SIZE = re.compile(r"\s*([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
 
 
 def as_bytes(size: str | int, name: str = "memory") -> int:

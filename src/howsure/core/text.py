@@ -22,9 +22,8 @@ _DIRECTION_MARKS = frozenset(
 class CountedNote(str):
     """A note that begins with a number of things, which the notes on parts of a table add up.
 
-    >>> note = CountedNote.of(1, "row", " without a spread: as before.")
-    >>> note, note.plus(1200)
-    ('1 row without a spread: as before.', '1,201 rows without a spread: as before.')
+    >>> CountedNote.of(1, "row", " without a spread: as before.")
+    '1 row without a spread: as before.'
     """
 
     __slots__ = ("number", "one", "rest")
@@ -39,10 +38,6 @@ class CountedNote(str):
         note = cls(f"{count:,} {one}{'s' * (count != 1)}{rest}")
         note.number, note.one, note.rest = count, one, rest
         return note
-
-    def plus(self, count: int) -> Self:
-        """The same of more of them."""
-        return self.of(self.number + count, self.one, self.rest)
 
 
 def clean(text: str) -> str:

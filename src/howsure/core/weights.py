@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import AnyArray, FloatArray, as_vector
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError, either
 
 WeightsKind = Literal["frequency", "importance"]
@@ -24,8 +24,6 @@ class Weights:
     # {"frequency", "importance"}: `frequency`: a weight of two is a row seen twice. `importance`: a
     # row stands for a share of another population; standard errors are approximate.
     kind: WeightsKind = "frequency"
-
-    __repr__ = brief_repr
 
     @classmethod
     def checked(

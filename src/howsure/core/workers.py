@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any, BinaryIO, Final, NoReturn, final
+from typing import Any, BinaryIO, NoReturn, final
 from uuid import uuid4
 
 from howsure._version import __version__
@@ -37,14 +37,14 @@ from howsure.core.progress import report_progress, subscribe
 # terminal reaches the parent alone. It ends by itself when the parent is gone.
 
 # Seconds in which a process that says no more is dead: it ends at once unless it is stuck.
-_SECONDS_TO_END: Final = 0.5
+_SECONDS_TO_END = 0.5
 # Seconds between words of how far work has come: no eye sees more than ten a second.
-_SECONDS_BETWEEN_WORDS: Final = 0.1
-_THREADS: Final = (
+_SECONDS_BETWEEN_WORDS = 0.1
+_THREADS = (
     *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"),
     *("VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS"),
 )  # Arrow goes by the first
-_SERVE: Final = "import sys; sys.path[:] = {!r}; from howsure.core.workers import serve; serve()"
+_SERVE = "import sys; sys.path[:] = {!r}; from howsure.core.workers import serve; serve()"
 
 
 class Child:
@@ -60,9 +60,9 @@ class Child:
             start_new_session=True,
         )
 
-    def send(self, function: Callable[..., Any], *given: Any) -> None:
+    def send(self, function: Callable[..., Any], *args: Any) -> None:
         """Have a function called; a process that is dead is heard of by `word`."""
-        packed = pickle.dumps((function, given))
+        packed = pickle.dumps((function, args))
         with suppress(OSError, ValueError):  # broken, or closed
             pickle.dump(packed, _pipe(self.process.stdin))
             _pipe(self.process.stdin).flush()
@@ -159,13 +159,13 @@ def _pipe(stream: Any) -> Any:
 # ---- crews ----------------------------------------------------------------------
 
 # Seconds in which a scheduler must answer: a slow network takes one or two.
-SECONDS_TO_ANSWER: Final = 10
+SECONDS_TO_ANSWER = 10
 # Looks at a dead process whose last words may still be read: ten seconds, at two looks a second.
-_LOOKS_AT_THE_DEAD: Final = 20
+_LOOKS_AT_THE_DEAD = 20
 # Seconds between looks at a cluster, each of which asks its scheduler.
-_SECONDS_BETWEEN_LOOKS: Final = 1.0
+_SECONDS_BETWEEN_LOOKS = 1.0
 # Seconds before a result that was lost is looked at again, lest the loop take a core.
-_SECONDS_TO_PAUSE: Final = 0.05
+_SECONDS_TO_PAUSE = 0.05
 
 
 @final
@@ -195,7 +195,7 @@ class Crew(ABC):
         """Calls that may be out, so that all have work."""
 
     @abstractmethod
-    def submit(self, key: Any, function: Callable[..., Any], *given: Any) -> None:
+    def submit(self, key: Any, function: Callable[..., Any], *args: Any) -> None:
         """Take a call, to be begun when there is room."""
 
     @abstractmethod
@@ -231,9 +231,9 @@ class Processes(Crew):
     def room(self) -> int:
         return self._jobs
 
-    def submit(self, key: Any, function: Callable[..., Any], *given: Any) -> None:
+    def submit(self, key: Any, function: Callable[..., Any], *args: Any) -> None:
         with self._lock:
-            self._waiting.append((key, function, given))
+            self._waiting.append((key, function, args))
         self._begin()
 
     def next(self, seconds: float) -> tuple[Any, Any] | None:
@@ -313,8 +313,8 @@ class Processes(Crew):
             if child not in self._at_work:
                 return None
             key = self._at_work.pop(child)
-        beside = self._jobs > 1 and not overdue
-        return key, LostWorker(words, beside=beside, overdue=overdue)
+        shared = self._jobs > 1 and not overdue
+        return key, LostWorker(words, beside=shared, overdue=overdue)
 
 
 @final
@@ -342,7 +342,7 @@ class _Heard(Child):
         self.hung_up()
 
 
-_ENDS: Final = ("done", "error")
+_ENDS = ("done", "error")
 
 
 class SilentSchedulerError(HowsureError):
@@ -366,8 +366,8 @@ class Cluster(Crew):
     def room(self) -> int:
         return int(sum(self._client.nthreads().values()))
 
-    def submit(self, key: Any, function: Callable[..., Any], *given: Any) -> None:
-        packed = pickle.dumps((function, given, __version__))
+    def submit(self, key: Any, function: Callable[..., Any], *args: Any) -> None:
+        packed = pickle.dumps((function, args, __version__))
         # as code, and only the call itself needs howsure: a worker without it then says so, where
         # it would end without a word if it met a function of howsure's in the message
         name = f"howsure-{uuid4().hex}"
@@ -447,9 +447,9 @@ def _caller() -> Callable[[bytes], Any]:
 
         from howsure.core.workers import check_version
 
-        function, given, version = pickle.loads(packed)
+        function, args, version = pickle.loads(packed)
         check_version(version)
-        return function(*given)
+        return function(*args)
 
     return call
 

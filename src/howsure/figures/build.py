@@ -225,7 +225,7 @@ def _up_to(curve: Curve, edge: float) -> Curve:
         lower=None if curve.lower is None else cut(curve.lower),
         upper=None if curve.upper is None else cut(curve.upper),
         reference=None if curve.reference is None else cut(curve.reference),
-        hover={n: np.append(part[:inside], math.nan) for n, part in curve.hover.items()},
+        hover={n: np.append(column[:inside], math.nan) for n, column in curve.hover.items()},
     )
 
 
@@ -487,8 +487,8 @@ def _same(parts: Sequence[tuple[FloatArray, ...]]) -> bool:
     """Whether every curve brings the same arrays, so that one drawing stands for all."""
     return all(
         a.shape == b.shape and np.allclose(a, b)
-        for part in parts[1:]
-        for a, b in zip(part, parts[0], strict=True)
+        for arrays in parts[1:]
+        for a, b in zip(arrays, parts[0], strict=True)
     )
 
 
@@ -577,7 +577,7 @@ def points_of(curve: Curve, index: Places | BoolArray) -> Curve:
         lower=pick(curve.lower),
         upper=pick(curve.upper),
         reference=pick(curve.reference),
-        hover={name: part[index] for name, part in curve.hover.items()},
+        hover={name: column[index] for name, column in curve.hover.items()},
     )
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from howsure.core.arrays import FloatArray
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.records import Axis as Axis
 from howsure.core.records import AxisKind as AxisKind
 from howsure.core.records import Mark as Mark
@@ -111,8 +111,6 @@ class Layer:
     hover: Mapping[str, FloatArray] = field(default_factory=dict)
     offset: float = 0.0
 
-    __repr__ = brief_repr
-
     def __len__(self) -> int:
         return max(len(self.x), len(self.y), len(self.lower))
 
@@ -179,8 +177,6 @@ class Figure:
     square: bool = False
     finding: str = ""
 
-    __repr__ = brief_repr
-
     def legend(self) -> tuple[LegendItem, ...]:
         """One item for each series, and for each kind of mark that is not its main one.
 
@@ -193,8 +189,8 @@ class Figure:
         for layer in self.layers:
             if not layer.series or not layer.listed:
                 continue
-            known = items.get(layer.series)
-            if known is None or _RANK[layer.mark] < _RANK[known.mark]:
+            present = items.get(layer.series)
+            if present is None or _RANK[layer.mark] < _RANK[present.mark]:
                 items[layer.series] = LegendItem(
                     label=layer.series,
                     mark=layer.mark,

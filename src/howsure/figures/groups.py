@@ -127,7 +127,7 @@ def _read(tables: Sequence[ResultTable]) -> dict[str, _Model]:
 def _covers(table: ResultTable) -> list[tuple[Name, _Cover]]:
     """The rows of a table that have a coverage, at the first nominal one where groups vary it."""
     needed = ("empirical_coverage", "lower", "upper", "nominal")
-    columns = [part for name in needed if (part := number(table, name)) is not None]
+    columns = [values for name in needed if (values := number(table, name)) is not None]
     if len(columns) < len(needed) or not len(table):
         return []
     value, lower, upper, nominal = columns
@@ -140,8 +140,8 @@ def _covers(table: ResultTable) -> list[tuple[Name, _Cover]]:
     names = zip(_raw(table, "grouping"), _raw(table, "group"), strict=True)
     parts = zip(value, lower, upper, claimed, nominal, n, strict=True)
     return [
-        (name, _Cover(*map(float, part)))
-        for name, part, has_interval in zip(names, parts, is_known, strict=True)
+        (name, _Cover(*map(float, values)))
+        for name, values, has_interval in zip(names, parts, is_known, strict=True)
         if has_interval
     ]
 

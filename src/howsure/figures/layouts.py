@@ -43,10 +43,12 @@ _POINTWISE = {
 @cache
 def layouts() -> Mapping[str, Layout]:
     """Layouts by the curve's name, first those of howsure's own topics."""
-    own = dict(_POINTWISE)
+    layout_of = dict(_POINTWISE)
     for topic in every_topic():
-        own |= {name: layout for name, layout in topic.layouts.items() if name not in own}
-    return MappingProxyType(own)
+        layout_of |= {
+            name: layout for name, layout in topic.layouts.items() if name not in layout_of
+        }
+    return MappingProxyType(layout_of)
 
 
 @cache

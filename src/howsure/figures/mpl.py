@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # A label of 44 characters takes half the width of a figure. By eye.
 MAX_CHARACTERS = 44
 # Points between a mark and its label, by side: so that they do not touch.
-_ALIGNMENT: Final = {"start": ("left", 3), "middle": ("center", 0), "end": ("right", -3)}
+_ALIGNMENT = {"start": ("left", 3), "middle": ("center", 0), "end": ("right", -3)}
 
 
 def draw(figure: Figure, ax: Axes | None = None) -> Axes:
@@ -157,7 +157,7 @@ def _clamped(layer: Layer, axis: Axis) -> Layer:
     if not axis.clamp or axis.domain is None:
         return layer
     parts = (layer.x, layer.lower, layer.upper)
-    x, lower, upper = (np.clip(part, *axis.domain) for part in parts)
+    x, lower, upper = (np.clip(values, *axis.domain) for values in parts)
     return replace(layer, x=x, lower=lower, upper=upper)
 
 

@@ -32,7 +32,7 @@ class Palette:
     def shades(self, classes: int) -> tuple[str, ...]:
         """Colours for so many classes of rising numbers, both ends of the ramp included."""
         last, steps = len(self.ramp) - 1, max(classes - 1, 1)
-        return tuple(self.ramp[round(last * place / steps)] for place in range(classes))
+        return tuple(self.ramp[round(last * number / steps)] for number in range(classes))
 
 
 _LIGHT_RAMP = (

@@ -64,7 +64,7 @@ def interval_figures(tables: Sequence[ResultTable], _: Mapping[str, int]) -> lis
 
 def _rows(table: ResultTable) -> _Rows | None:
     parts = [number(table, name) for name in _NEEDED]
-    columns = [part for part in parts if part is not None]
+    columns = [column for column in parts if column is not None]
     if len(columns) < len(parts):
         return None
     y, point, lower, upper = columns
@@ -95,7 +95,9 @@ def _in_time(time: npt.NDArray[np.generic]) -> tuple[FloatArray, Axis]:
 
 def _domain(drawn: Sequence[_Rows]) -> tuple[float, float]:
     """The range of all that is drawn, less what lies so far out that nothing else would show."""
-    every = np.concatenate([part for rows in drawn for part in (rows.y, rows.lower, rows.upper)])
+    every = np.concatenate(
+        [values for rows in drawn for values in (rows.y, rows.lower, rows.upper)]
+    )
     every = every[np.isfinite(every)]
     low, high = np.quantile(every, (0.02, 0.98))
     spare = _SPARE_RANGES * (high - low)
@@ -162,7 +164,9 @@ def _marks(
 ) -> list[Layer]:
     """Intervals and points of some of the rows, brought to the edge where they lie beyond it."""
     names = texts(rows.table, "row")
-    y, lower, upper = (np.clip(part[chosen], *domain) for part in (rows.y, rows.lower, rows.upper))
+    y, lower, upper = (
+        np.clip(numbers[chosen], *domain) for numbers in (rows.y, rows.lower, rows.upper)
+    )
     itself = () if len(rows.centre) else (("y", "y itself"),)
     hover = {
         title: values[chosen]
@@ -178,7 +182,7 @@ def _marks(
         colour=colour,
         faint=True,
     )
-    labels = tuple(name for name, each in zip(names, chosen, strict=True) if each)
+    labels = tuple(name for name, is_chosen in zip(names, chosen, strict=True) if is_chosen)
     size = _AREA_OUTSIDE if colour == HIGHLIGHT else _AREA_INSIDE
     shape = 3 if colour == HIGHLIGHT else 0
     dots = replace(bars, mark=Mark.POINTS, y=y, labels=labels, hover=hover, size=size, shape=shape)
@@ -229,10 +233,10 @@ def class_edges(low: float, high: float) -> tuple[float, ...]:
     if spread < 1.0 / _MAX_SIZE:
         spread = 1.0
     size = 10.0 ** math.floor(math.log10(spread / _MAX_CLASSES))
-    steps = [size * part for part in (1.0, 2.0, 2.5, 5.0, 10.0, 20.0)]
+    steps = [size * multiple for multiple in (1.0, 2.0, 2.5, 5.0, 10.0, 20.0)]
     ends = [(math.floor(low / step), math.ceil(high / step), step) for step in steps]
     first, last, step = next(end for end in ends if end[1] - end[0] <= _MAX_CLASSES)
-    return tuple(float(f"{place * step:.12g}") for place in range(first, max(last, first + 2) + 1))
+    return tuple(float(f"{index * step:.12g}") for index in range(first, max(last, first + 2) + 1))
 
 
 def _column(table: ResultTable, name: str) -> FloatArray:
@@ -273,9 +277,9 @@ def _map_figure(table: ResultTable, rows: IntArray, edges: tuple[float, ...]) ->
             y=_column(table, "second")[shown],
             labels=tuple(names[row] for row in shown) if "row" in table.columns else (),
             hover={
-                title: part[shown]
-                for title, part in numbers.items()
-                if len(part) and np.isfinite(part[shown]).any()
+                title: values[shown]
+                for title, values in numbers.items()
+                if len(values) and np.isfinite(values[shown]).any()
             },
             **look,
         )

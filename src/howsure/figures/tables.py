@@ -71,7 +71,7 @@ def _models_figure(table: ResultTable, places: Mapping[str, int]) -> Figure | No
     value, lower, upper = (number(table, name) for name in ("difference", "lower", "upper"))
     if value is None or lower is None or upper is None:
         return None
-    known = np.isfinite(value) & np.isfinite(lower) & np.isfinite(upper)
+    drawable = np.isfinite(value) & np.isfinite(lower) & np.isfinite(upper)
     every = _names(table)
     notes = [one_line(table.notes, 400)] if table.notes else []
     hover = {"In per cent": number(table, "per_cent"), "p-value": number(table, "p_value")}
@@ -81,17 +81,19 @@ def _models_figure(table: ResultTable, places: Mapping[str, int]) -> Figure | No
     metrics = set(texts(table, "metric"))
     what = ""
     if len(pairs) > 1 and len(metrics) > 1:  # else a row for each measure and pair
-        chosen = _headline(table, known)
-        known &= chosen
-        metrics = {texts(table, "metric")[row] for row in np.flatnonzero(known)[:1]}
+        chosen = _headline(table, drawable)
+        drawable &= chosen
+        metrics = {texts(table, "metric")[row] for row in np.flatnonzero(drawable)[:1]}
         what = "".join(f" in {_words_of(metric)}" for metric in metrics)
         every = [name.partition(" · ")[2] or name for name in every]
     if len(metrics) > 1:
-        scale, axis, known, left_out = _in_half_widths(value, (upper - lower) / 2, known, every)
+        scale, axis, drawable, left_out = _in_half_widths(
+            value, (upper - lower) / 2, drawable, every
+        )
         notes += left_out
         hover = {"In its own units": value, **hover}
         reading += " Each difference is in units of half the width of its interval."
-    rows = np.flatnonzero(known)[:MAX_ROWS]
+    rows = np.flatnonzero(drawable)[:MAX_ROWS]
     if not len(rows):
         return None
     pair = ": " + " − ".join(next(iter(pairs))) if len(pairs) == 1 else ""
@@ -112,18 +114,18 @@ def _models_figure(table: ResultTable, places: Mapping[str, int]) -> Figure | No
     )
 
 
-def _headline(table: ResultTable, known: BoolArray) -> BoolArray:
+def _headline(table: ResultTable, drawable: BoolArray) -> BoolArray:
     """The rows of the one measure that tells which model is better, at one coverage."""
     metrics = np.array(texts(table, "metric"), dtype=object)
-    metrics_known = set(metrics[known].tolist())
+    metrics_known = set(metrics[drawable].tolist())
     named = next(
         (name for name in comparing_scores() if name in metrics_known),
-        next(iter(metrics[known]), ""),
+        next(iter(metrics[drawable]), ""),
     )
     rows: BoolArray = metrics == named
     coverage = number(table, "coverage")
-    if coverage is not None and np.isfinite(coverage[rows & known]).any():
-        off = np.where(rows & known, np.abs(coverage - 0.9), np.inf)
+    if coverage is not None and np.isfinite(coverage[rows & drawable]).any():
+        off = np.where(rows & drawable, np.abs(coverage - 0.9), np.inf)
         rows &= off == np.nanmin(off)
     return rows
 
@@ -133,12 +135,12 @@ def _words_of(metric: str) -> str:
 
 
 def _in_half_widths(
-    value: FloatArray, half: FloatArray, known: BoolArray, names: list[str]
+    value: FloatArray, half: FloatArray, drawable: BoolArray, names: list[str]
 ) -> tuple[FloatArray, Axis, BoolArray, list[str]]:
     """Divisors that bring differences in several units on one axis, and which rows they serve."""
-    certain = known & (half <= MAX_RELATIVE_HALF_WIDTH * np.abs(value)) & (value != 0)
+    certain = drawable & (half <= MAX_RELATIVE_HALF_WIDTH * np.abs(value)) & (value != 0)
     scale = np.where(half > 0, half, 1.0)
-    far = known & ~certain & (np.abs(value) > MAX_HALF_WIDTHS * scale)
+    far = drawable & ~certain & (np.abs(value) > MAX_HALF_WIDTHS * scale)
     notes = [
         *_told_apart("Left out, as the same in every row", names, certain),
         *_told_apart(f"At the edge, beyond {MAX_HALF_WIDTHS:g} half-widths", names, far),
@@ -146,7 +148,7 @@ def _in_half_widths(
     axis = Axis(title="Difference (half-widths)", zero=True)
     if far.any():
         axis = replace(axis, domain=(-MAX_HALF_WIDTHS, MAX_HALF_WIDTHS), clamp=True)
-    return scale, axis, known & ~certain, notes
+    return scale, axis, drawable & ~certain, notes
 
 
 def _decisions(
@@ -244,7 +246,7 @@ def _dot_layers(
         if not len(places):
             continue
         picked = rows[places]
-        labels = tuple(names[place] for place in places)
+        labels = tuple(names[row] for row in places)
         position = places.astype(np.float64)
         interval = Layer(
             mark=Mark.INTERVALS,
@@ -370,7 +372,7 @@ def _parts_figure(tables: Sequence[ResultTable]) -> Figure | None:
     point = Layer(mark=Mark.POINTS, x=score, y=places, series="score", colour=1, size=0.6)
     layers.append(replace(point, offset=-_OFFSET_OF_LANE, labels=names[1:], hover=hover))
     sums = [_sum(parts) for parts in shown.values()]
-    named_sums = [f"{name}: {each}" for name, each in zip(names[1:], sums, strict=True)]
+    named_sums = [f"{name}: {total}" for name, total in zip(names[1:], sums, strict=True)]
     sums_in_words = named_sums if len(shown) > 1 else sums
     notes = dict.fromkeys(one_line(table.notes, 400) for table in shown if table.notes)
     measure, layout = texts(first, "measure")[0], layout_of(first.name)
@@ -427,8 +429,10 @@ def _skill_figure(tables: Sequence[ResultTable], places: Mapping[str, int]) -> F
     names = distinct([name.removeprefix(alone) for name in chosen], 60)
     layers = [Layer(mark=Mark.RULE, x=np.zeros(1), series="no skill", colour=REFERENCE)]
     for number_, (model, groups) in enumerate(models.items()):
-        at = [place for place, name in enumerate(chosen) if name in groups]
-        value, lower, upper, n = np.array([groups[chosen[place]] for place in at]).reshape(-1, 4).T
+        at = [position for position, name in enumerate(chosen) if name in groups]
+        value, lower, upper, n = (
+            np.array([groups[chosen[position]] for position in at]).reshape(-1, 4).T
+        )
         interval = Layer(
             mark=Mark.INTERVALS,
             y=np.array(at, dtype=np.float64),
@@ -437,7 +441,7 @@ def _skill_figure(tables: Sequence[ResultTable], places: Mapping[str, int]) -> F
             series=one_line(model, 60) or "skill",
             colour=places.get(model, number_),
             offset=lane_offset(number_, len(models)),
-            labels=tuple(names[place] for place in at),
+            labels=tuple(names[position] for position in at),
         )
         layers += [interval, replace(interval, mark=Mark.POINTS, x=value, hover={"Rows": n})]
     notes = list(dict.fromkeys(one_line(table.notes, 400) for table in tables if table.notes))

@@ -142,9 +142,9 @@ def _bars_told(figure: Figure) -> list[str]:
         judged = _reference(figure, layer, None)
         if judged is not None:
             text += f", against {_valued(judged[0], float(judged[1][0]), figure.y)}"
-        for band in (each for each in figure.layers if each.mark is Mark.BAND):
-            place = np.clip(np.searchsorted(band.x, layer.x, "right") - 1, 0, len(band.x) - 1)
-            outside = (layer.y < band.lower[place]) | (layer.y > band.upper[place])
+        for band in (drawn for drawn in figure.layers if drawn.mark is Mark.BAND):
+            position = np.clip(np.searchsorted(band.x, layer.x, "right") - 1, 0, len(band.x) - 1)
+            outside = (layer.y < band.lower[position]) | (layer.y > band.upper[position])
             text += f", outside the band at {int(outside.sum())} of {len(layer.y)}"
         parts.append(text)
     return parts and [*parts, *_rules_told(figure)]
@@ -152,11 +152,13 @@ def _bars_told(figure: Figure) -> list[str]:
 
 def _inside_told(figure: Figure) -> list[str]:
     """How many of the points lie inside each band of a model."""
-    points = [each for each in figure.layers if each.mark is Mark.POINTS and len(each.y)]
-    bands = [each for each in figure.layers if each.mark is Mark.BAND and each.colour != REFERENCE]
+    points = [drawn for drawn in figure.layers if drawn.mark is Mark.POINTS and len(drawn.y)]
+    bands = [
+        drawn for drawn in figure.layers if drawn.mark is Mark.BAND and drawn.colour != REFERENCE
+    ]
     if not points or any(layer.mark in _LINES and len(layer.lower) for layer in figure.layers):
         return []
-    x, y = (np.concatenate([getattr(point, part) for point in points]) for part in ("x", "y"))
+    x, y = (np.concatenate([getattr(point, axis) for point in points]) for axis in ("x", "y"))
     parts = []
     for band in bands:
         lower, upper = _at(x, band.x, band.lower), _at(x, band.x, band.upper)
@@ -180,8 +182,8 @@ def _points_told(figure: Figure) -> list[str]:
             continue
         x, y = layer.x[placed], layer.y[placed]
         ranges = (
-            f"{_with_title(axis)}{_value(part.min(), axis)} to {_value(part.max(), axis)}"
-            for part, axis in ((y, figure.y), (x, figure.x))
+            f"{_with_title(axis)}{_value(values.min(), axis)} to {_value(values.max(), axis)}"
+            for values, axis in ((y, figure.y), (x, figure.x))
         )
         text = f"{head}{len(placed):,} points, {', '.join(ranges)}"
         if len(placed) > 2 and np.ptp(x) > 0 and np.ptp(y) > 0:
@@ -207,8 +209,8 @@ def _data(figure: Figure, marks: tuple[Mark, ...]) -> list[Layer]:
     placed = [
         layer for layer in figure.layers if layer.mark in marks and len(layer.x) and len(layer.y)
     ]
-    return [each for each in placed if each.colour != REFERENCE and not each.faint] or [
-        each for each in placed if each.mark is Mark.POINTS
+    return [drawn for drawn in placed if drawn.colour != REFERENCE and not drawn.faint] or [
+        drawn for drawn in placed if drawn.mark is Mark.POINTS
     ]
 
 

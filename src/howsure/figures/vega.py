@@ -70,7 +70,7 @@ def to_vega(
     else:
         colour = _shade_channel(figure.shades, palette, legend)
         plain = [layer for layer in figure.layers if not len(layer.shade)]
-    layers = [_layer(figure, place, palette) for place in range(len(figure.layers))]
+    layers = [_layer(figure, number, palette) for number in range(len(figure.layers))]
     hovered = _hovered(figure)
     if figure.shades is not None:
         for layer, drawn in zip(figure.layers, layers, strict=True):
@@ -201,10 +201,10 @@ def _is_cut(figure: Figure, layer: Layer) -> bool:
     """Whether a layer reaches past the right or the upper edge, so that it must be cut there."""
     edges = ((figure.x.domain, (layer.x,)), (figure.y.domain, (layer.lower, layer.upper)))
     return any(
-        len(part) and (part.max() > domain[1] or part.min() < domain[0])
+        len(ends) and (ends.max() > domain[1] or ends.min() < domain[0])
         for domain, parts in edges
         if domain is not None
-        for part in parts
+        for ends in parts
     )
 
 
@@ -432,7 +432,7 @@ def _hover_text(figure: Figure, present: set[str]) -> str:
         bars = any(layer.mark is Mark.BARS for layer in figure.layers)
         along = x_kind if figure.is_horizontal() or bars else y_kind
         parts += [("From", "lo", along), ("To", "hi", along)]
-    more = [(title, f"more{place}") for place, title in enumerate(_hover_titles(figure))]
+    more = [(title, f"more{number}") for number, title in enumerate(_hover_titles(figure))]
     parts += [(title, field, "number") for title, field in more if field in present]
     titles = distinct([title for title, _, _ in parts], 48)
     titled = zip(titles, parts, strict=True)

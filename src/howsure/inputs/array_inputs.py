@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from howsure.core.arrays import (
     plain_array,
     to_host,
 )
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError, within
 from howsure.predictions import (
     Distribution,
@@ -30,33 +30,33 @@ from howsure.predictions import (
     Samples,
 )
 
-_NORMAL: Final = "howsure.Distribution.normal(mean, sd)"
+_NORMAL = "howsure.Distribution.normal(mean, sd)"
 # Share of rows below which a first array that exceeds the second may be crossed ends: a mean
 # exceeds its sd far more often, or never. By hand; not tuned.
-_MAX_SHARE_CROSSED: Final = 0.05
+_MAX_SHARE_CROSSED = 0.05
 # Share of rows above which y between two arrays says that they may be ends: an sd is there by
 # chance in fewer. By hand; not tuned.
-_MIN_SHARE_BETWEEN: Final = 0.75
+_MIN_SHARE_BETWEEN = 0.75
 # Root mean squares of (y − first)/second between which the second is likely to be an sd: of a good
 # one 1, and a factor of two either way. By hand.
-_LIKELY_RANGE: Final = (0.5, 2.0)
+_LIKELY_RANGE = (0.5, 2.0)
 # Those between which it may be one that is wrong: sds are understated more often than over. By
 # hand.
-_POSSIBLE_RANGE: Final = (1 / 3, 10.0)
+_POSSIBLE_RANGE = (1 / 3, 10.0)
 # How far from a half the share of y below the first may be, for this to be a mean: y of an
 # exponential law is below its mean in .63. By hand.
-_MAX_DISTANCE_FROM_HALF: Final = 0.15
+_MAX_DISTANCE_FROM_HALF = 0.15
 # Rows from which on such a root mean square says something: of eight it is off by 25 %, far less
 # than the ranges above.
-_MIN_ROWS: Final = 8
+_MIN_ROWS = 8
 # Columns from which on bare ones are samples; fewer may be a mean and its variances as well. By
 # hand.
-_MIN_SAMPLES: Final = 5
+_MIN_SAMPLES = 5
 # Share in one order of pairs of columns, half of all apart, from which on they are quantiles. Of
 # quantiles that cross now and then it is above, of paths of a random walk at most about this.
-_MIN_SHARE_IN_ORDER: Final = 0.98
+_MIN_SHARE_IN_ORDER = 0.98
 # How far rows of probabilities in single precision may be from summing to 1.
-_MAX_ERROR_OF_SUM: Final = 1e-3
+_MAX_ERROR_OF_SUM = 1e-3
 
 
 @frozen(kw_only=True)
@@ -67,8 +67,6 @@ class PredictionInput:
     point: FloatArray | None = None  # shape (n,): its point forecast
     uncertainty: FloatArray | None = None  # shape (n,): how unsure it is of each row
     notes: tuple[str, ...] = ()  # what the reader of a result should know of how it was read
-
-    __repr__ = brief_repr
 
     @classmethod
     def of(cls, prediction: Prediction, *notes: str) -> Self:
@@ -107,7 +105,7 @@ class Arrays:
                     f"levels=[…] with {len(value)} levels, or give "
                     f"howsure.Samples(np.column_stack({self.name})){self._point_beside(len(value))}"
                 )
-        return self.one(numbers(value, self.name))
+        return self.parse_array(numbers(value, self.name))
 
     def _pair(self, value: Sequence[Any]) -> tuple[FloatArray, FloatArray] | None:
         """The two arrays of a pair; None of a sequence that is one array."""
@@ -134,7 +132,7 @@ class Arrays:
         if first.ndim == 1 and second.ndim == 1:
             return self._ends_or_moments(first, second)
         if first.ndim == 1:
-            second_part = replace(self, name=f"{self.name}[1]").one(second)
+            second_part = replace(self, name=f"{self.name}[1]").parse_array(second)
             point = as_vector(first, f"{self.name}[0]")
             note = f"{self.name}[0] of shape {first.shape} read as the point forecast"
             return replace(second_part, point=point, notes=(note, *second_part.notes))
@@ -151,7 +149,7 @@ class Arrays:
     def _ends_or_moments(self, first: FloatArray, second: FloatArray) -> PredictionInput:
         """Two arrays of shape (n,): ends of intervals, two quantiles, or means and sds."""
         if self.levels is not None:
-            return self.one(np.column_stack([first, second]))
+            return self.parse_array(np.column_stack([first, second]))
         if self.coverages:
             return self._one_interval(first, second)
         for position, array in enumerate((first, second)):
@@ -197,7 +195,7 @@ class Arrays:
                 "ends first and pass coverage=0.9"
             )
 
-    def one(self, array: FloatArray) -> PredictionInput:
+    def parse_array(self, array: FloatArray) -> PredictionInput:
         """One array, by its shape and what is said of it."""
         n, shape = self.n, array.shape
         if array.ndim == 3 and shape[:2] == (n, 2) and (self.levels is None or shape[2] > 1):
@@ -366,14 +364,14 @@ class Arrays:
         with within(self.name):
             return PredictionInput.of(Intervals(lower, upper, self.coverages, self.crossing))
 
-    def _coverages_needed(self, told: str, count: int) -> InputError:
+    def _coverages_needed(self, argument: str, count: int) -> InputError:
         """The error for ends at several coverages."""
         if self.levels is not None:
-            return InputError(f"{told} contains interval ends: pass coverage=, not levels=")
+            return InputError(f"{argument} contains interval ends: pass coverage=, not levels=")
         such = "0.9" if count == 1 else "[0.8, 0.9]" if count == 2 else "[0.8, 0.9, …]"
         came = len(self.coverages) or "none"
         return InputError(
-            f"{told} contains interval ends at {count} coverages: pass them in the same order, "
+            f"{argument} contains interval ends at {count} coverages: pass them in the same order, "
             f"such as coverage={such}, got {came}"
         )
 

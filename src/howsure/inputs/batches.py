@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import field, replace
-from typing import Any, Final, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -35,10 +35,10 @@ from howsure.inputs.values import Column, Labels
 from howsure.predictions import EvalSet
 
 # A million cells of 8 bytes are 8 MB with eight columns.
-BATCH_ROWS: Final = 131_072
+BATCH_ROWS = 131_072
 """Rows of a batch."""
-_PLAIN: Final = ("named", "crossing", "decimal")
-_WORDS: Final = {"i": "whole numbers", "f": "numbers", "b": "true or false", "O": "text"}
+_PLAIN = ("named", "crossing", "decimal")
+_WORDS = {"i": "whole numbers", "f": "numbers", "b": "true or false", "O": "text"}
 
 
 @frozen
@@ -105,7 +105,7 @@ class ReadPlan:
     @property
     def moments(self) -> str | None:
         """The unit of times that are dates, as NumPy calls it; None where times are none."""
-        time = self.roles.one("time")
+        time = self.roles.column("time")
         form = None if time is None else self.forms.get(("time", time))
         if form is None or str(form) != "dates":
             return None
@@ -138,7 +138,7 @@ class ReadPlan:
         n = table.num_rows
         with counted(first_row, lines=from_text):
             parts = [self._cells(source, roles) for roles in self.models]
-            gone = {name: held for cells in parts for name, held in cells.missing().items()}
+            gone = {name: absent for cells in parts for name, absent in cells.missing().items()}
             if gone and self.missing == "error":
                 gaps_of(parts, self.missing)
         places = np.arange(n)
@@ -147,12 +147,12 @@ class ReadPlan:
         if gone:
             places = np.flatnonzero(~np.logical_or.reduce(list(gone.values())))
             parts = [cells.take(places) for cells in parts]
-        weights = parts[0].one("weights")
+        weights = parts[0].column("weights")
         idle = len(places) == 0 or (weights is not None and not weights.any())
         bare_sets = without_y(every, lacking, int(places[0])) if with_bare and not idle else ()
         with counted(first_row, places, lines=from_text):
             evalsets = () if idle else self._built(parts, first_row + places, bare_sets)
-        counts = {name: int(held.sum()) for name, held in gone.items()}
+        counts = {name: int(absent.sum()) for name, absent in gone.items()}
         if evalsets and evalsets[0].n < len(places):  # rows of weight 0 are in no set
             places = places[weights > 0]
         complete_rows = table if len(places) == n else table.take(pa.array(places))
@@ -183,7 +183,7 @@ class ReadPlan:
 
     def _in_one_zone(self, table: pa.Table, title: str) -> pa.Table:
         """The rows with times of any zone in UTC; an error where some name one and others none."""
-        time = self.roles.one("time")
+        time = self.roles.column("time")
         zoned = None if time is None else values.names_zone(table[time])
         if time is None or zoned is None:
             return table
@@ -218,7 +218,7 @@ class ReadPlan:
                     "all"
                 )
             columns[key] = moved(cells.columns[key], cells.labels, self.classes)
-        models = cells.one("model")
+        models = cells.column("model")
         if models is not None:
             other_models = [
                 str(label) for label in models.labels.tolist() if str(label) != self.named
@@ -287,7 +287,15 @@ class ReadRows(Source):
         self.names = tuple(table.column_names)
         self.from_text = from_text
         self.decimal = decimal
+        self.rows = table.num_rows
         self._table = table
+
+    @classmethod
+    def of(cls, source: Source, table: pa.Table, first_row: int) -> Self:
+        """Rows of a table, the first of which has this number in it."""
+        rows = cls(table, source.file, from_text=source.from_text, decimal=source.decimal)
+        rows.folder, rows.notes, rows.first_row = source.folder, source.notes, first_row
+        return rows
 
     def read(self, kinds: Kinds) -> pa.Table:
         """The named columns."""
@@ -430,14 +438,14 @@ def regrouped(parts: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
         yield pa.concat_tables(waiting)
 
 
-def check_names(held: Sequence[str], wanted: Iterable[str], title: str) -> None:
+def check_names(columns: Sequence[str], wanted: Iterable[str], title: str) -> None:
     """Raise `InputError` where a part of a table lacks a column, or has one twice."""
     for name in wanted:
-        count = list(held).count(name)
+        count = list(columns).count(name)
         if count == 0:
             raise InputError(
                 f"{title}: every part must have the columns that are used; one has no "
-                f"{quoted(name)}{perhaps(name, held)}"
+                f"{quoted(name)}{perhaps(name, columns)}"
             )
         if count > 1:
             raise InputError(

@@ -19,8 +19,7 @@ from howsure.core.errors import HowsureError, InputError
 from howsure.core.text import CountedNote, quoted
 from howsure.inputs import values
 from howsure.inputs.classes import MisfitError, class_predictions, read_classes
-from howsure.inputs.columns import two_readings
-from howsure.inputs.names import KEYS, MIN_SERIES, NAMELESS, Roles, normal_form
+from howsure.inputs.names import KEYS, MIN_SERIES, NAMELESS, Roles, normal_form, two_readings
 from howsure.inputs.roles import BY_NAME, CellKey, Kind, name_roles
 from howsure.inputs.source import MISSING_WORDS, Source, counted
 from howsure.inputs.values import Labels
@@ -38,11 +37,11 @@ _LAST_WINS: Final[tuple[Kind, ...]] = (
     *("text", "time", "name", "label", "sets"),
 )
 """As what a column is read that is asked for as several kinds."""
-_TIMED: Final = ("time", "cutoff", "horizon")
+_TIMED = ("time", "cutoff", "horizon")
 """Roles that a guessed column loses where its cells cannot be read so."""
 # Times that rise by more than luck (one in 20!), in a first column whose name does not say what it
 # holds.
-_MIN_TIMES: Final = 20
+_MIN_TIMES = 20
 
 
 @frozen(kw_only=True)
@@ -72,7 +71,7 @@ class ParsedColumns:
         kind = BY_NAME[role].kind
         return {name: self.columns[kind, name] for name in self.roles[role] if kind is not None}
 
-    def one(self, role: str) -> Any:
+    def column(self, role: str) -> Any:
         """The one column of a role; None where there is none."""
         return next(iter(self.of(role).values()), None)
 
@@ -164,7 +163,7 @@ def read_cells(source: Source, roles: Roles) -> ParsedColumns:
             labels = read_classes(roles, columns)
         except InputError as error:
             raise type(error)(f"{source.title}: {error}") from error
-    cluster = roles.one("cluster") or ""
+    cluster = roles.column("cluster") or ""
     if "cluster" in roles.guessed and normal_form(cluster) == KEYS[0]:
         roles = _few_series(roles, cluster, len(columns["label", cluster].labels))
     days = [
@@ -312,17 +311,17 @@ def build(
     The sets of rows that lack y alone come with them.
     """
     first = parts[0]
-    ease = first.one("ease")
+    ease = first.column("ease")
     if isinstance(ease, Labels) and "ease" not in first.roles.guessed:
         raise InputError(
             f"{first.title}: ease must be a column of numbers, but "
-            f"{quoted(str(first.roles.one('ease')))} contains text"
+            f"{quoted(str(first.roles.column('ease')))} contains text"
         )
     moved = first.places[-1] + 1 != first.n
-    names = first.one("rows")
+    names = first.column("rows")
     vectors = list(first.of("embedding").values())
-    plain = {role: first.one(role) for role in ("weights", "time", "cutoff", "horizon")}
-    labelled = (("cluster", first.one("cluster")), ("series", first.one("series")))
+    plain = {role: first.column(role) for role in ("weights", "time", "cutoff", "horizon")}
+    labelled = (("cluster", first.column("cluster")), ("series", first.column("series")))
     plain |= {role: labels and labels.categories() for role, labels in labelled}
     evalsets = []
     for cells in parts:
@@ -330,19 +329,19 @@ def build(
             with counted(places=cells.places):
                 evalsets.append(
                     EvalSet.checked(
-                        first.one("y"),
+                        first.column("y"),
                         predictions_of(cells, crossing),
-                        point=cells.one("point"),
-                        uncertainty=cells.one("uncertainty"),
+                        point=cells.column("point"),
+                        uncertainty=cells.column("uncertainty"),
                         features={
                             name: column.categories().values()
                             if isinstance(column, Labels)
                             else column
                             for name, column in (first.of("features") | first.of("ease")).items()
                         },
-                        ease=first.roles.one("ease") or "ease",
+                        ease=first.roles.column("ease") or "ease",
                         embedding=np.hstack(vectors) if vectors else embedding,
-                        groups={n: held.categories() for n, held in first.of("groups").items()},
+                        groups={n: group.categories() for n, group in first.of("groups").items()},
                         weights_kind=first.roles.weights_kind,
                         **plain,
                         rows=first.places if names is None and moved else names,
@@ -359,12 +358,12 @@ def build(
 
 
 def without_y(
-    parts: Sequence[ParsedColumns], lacking: BoolArray, known: int
+    parts: Sequence[ParsedColumns], lacking: BoolArray, row_with_y: int
 ) -> tuple[EvalSet | None, ...]:
     """What each model predicted of the rows that lack y; None where there are none.
 
-    They are read as if they had the y of a row where it is `known`. Predictions that are impossible
-    are those of no row.
+    They are read as if their y was that of `row_with_y`. Predictions that are impossible are those
+    of no row.
     """
     if not lacking.any():
         return (None,) * len(parts)
@@ -373,7 +372,7 @@ def without_y(
         rows, columns = cells.take(lacking), {}
         for (kind, name), column in cells.columns.items():
             if name in cells.roles["y"]:
-                columns[kind, name] = column.take(np.full(rows.n, known))
+                columns[kind, name] = column.take(np.full(rows.n, row_with_y))
         filled.append(replace(rows, columns={**rows.columns, **columns}))
     try:
         evalsets = build(filled, crossing="sort")
@@ -391,7 +390,7 @@ def predictions_of(cells: ParsedColumns, crossing: Crossing) -> tuple[Prediction
         return np.column_stack([cells.columns["number", name] for name in roles[role]])
 
     if roles.classes:
-        column = cells.one("label_set")
+        column = cells.column("label_set")
         stated = cells.of("softmax") or cells.of("stated_confidence")
         labels = roles.labels or roles["stated_confidence"]
         predictions.extend(
@@ -406,7 +405,7 @@ def predictions_of(cells: ParsedColumns, crossing: Crossing) -> tuple[Prediction
         shares = [share for share in roles.coverages if share is not None]
         predictions.append(Intervals(table("lower"), table("upper"), shares or None, crossing))
     if roles["sd"] or roles["variance"]:
-        predictions.append(Distribution.normal(cells.one("mean"), _spread(cells)))
+        predictions.append(Distribution.normal(cells.column("mean"), _spread(cells)))
     if roles.law is not None:
         parameters = {
             name: cells.columns["number", value] if isinstance(value, str) else value
@@ -423,8 +422,8 @@ def predictions_of(cells: ParsedColumns, crossing: Crossing) -> tuple[Prediction
 def _spread(cells: ParsedColumns) -> FloatArray:
     """The stated standard deviations, or the roots of the stated variances."""
     if cells.roles["sd"]:
-        return np.asarray(cells.one("sd"))
-    variance = np.asarray(cells.one("variance"))
+        return np.asarray(cells.column("sd"))
+    variance = np.asarray(cells.column("variance"))
     if (variance < 0).any():
         row = int(np.argmax(variance < 0))
         name = quoted(cells.roles["variance"][0])
@@ -435,7 +434,7 @@ def _spread(cells: ParsedColumns) -> FloatArray:
     return np.asarray(np.sqrt(variance))
 
 
-def crossing_notes(made: Sequence[EvalSet]) -> tuple[str, ...]:
+def crossing_notes(evalsets: Sequence[EvalSet]) -> tuple[str, ...]:
     """What to say of quantiles and of ends of intervals that crossed."""
     return tuple(
         CountedNote.of(
@@ -444,13 +443,13 @@ def crossing_notes(made: Sequence[EvalSet]) -> tuple[str, ...]:
             f" of the model {quoted(evalset.model)} had {_CROSSING[prediction.kind]} that crossed; "
             "each was sorted",
         )
-        for evalset in made
+        for evalset in evalsets
         for prediction in evalset.predictions
         if isinstance(prediction, Quantiles | Intervals) and prediction.crossed_rows
     )
 
 
-_CROSSING: Final = {Quantiles.kind: "quantiles", Intervals.kind: "ends of intervals"}
+_CROSSING = {Quantiles.kind: "quantiles", Intervals.kind: "ends of intervals"}
 
 
 # ---- columns of texts and of paths of images: where the files lie, and what the columns become ---
@@ -477,7 +476,7 @@ def embedded(
 
     Paths are in the column so named, or in the encoded one if all its cells end as image files do.
     """
-    column, image, encoder = roles.one("encode"), roles.one("image"), roles.encoder
+    column, image, encoder = roles.column("encode"), roles.column("image"), roles.encoder
     if column is None or encoder is None:
         return None, None if image is None else located(texts[image], folder)
     # slow to load

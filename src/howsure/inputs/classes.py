@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import translate
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -22,46 +22,46 @@ from howsure.inputs.source import MISSING_WORDS, listed
 from howsure.predictions import LabelSets, Prediction, Probabilities
 from howsure.predictions.probabilities import check_probabilities
 
-_FAMILY: Final = re.compile(
+_FAMILY = re.compile(
     r"\s*(?P<prefix>(?:recalibrated_)?(?:p|prob|proba|probability|softmax|logits?))[_\- ]"
     r"(?P<label>.+)",
     re.IGNORECASE,
 )
-_ALONE: Final = re.compile(
-    r"(y_|pred_|predicted_)?(p|prob|proba|probability)|p_hat|y_pred_proba|logits?|log_odds"
+_ALONE = re.compile(
+    r"(recalibrated_)?(y_|pred_|predicted_)?(p|prob|proba|probability)|p_hat|y_pred_proba|logits?|log_odds"
 )
-_LOGIT: Final = re.compile(r"logits?(_.+)?|log_odds")
-CONFIDENCES: Final = frozenset(BY_NAME["stated_confidence"].shown)
+_LOGIT = re.compile(r"logits?(_.+)?|log_odds")
+CONFIDENCES = frozenset(BY_NAME["stated_confidence"].shown)
 """Names of columns of a stated confidence, where what was right stands beside them."""
-_NO_CLASSES: Final = frozenset({"value", "val", "values", "adj"})
+_NO_CLASSES = frozenset({"value", "val", "values", "adj"})
 """What names after p of columns that hold p-values."""
-_PAIRS: Final = (
+_PAIRS = (
     *(("0", "1"), ("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"), ("-1", "1")),
     *(("negative", "positive"), ("neg", "pos"), ("incorrect", "correct"), ("wrong", "right")),
 )
 """Labels of two classes whose second is the positive one, whatever their case."""
-_NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)%?")
-_WHOLE: Final = re.compile(r"(-?\d+)\.0+")
-_SET: Final = re.compile(
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)%?")
+_WHOLE = re.compile(r"(-?\d+)\.0+")
+_SET = re.compile(
     r"(?:(?:label|prediction|predicted|pred|conformal)_?)?sets?(?:_?(?P<number>\d+(?:[._]\d+)?))?"
     r"(?:%|pct)?",
     re.ASCII,
 )
-_BRACKETS: Final = {"[": "]", "{": "}", "(": ")"}
-_WRAPPED: Final = re.compile(r"(?:np|numpy)\.\w+\(([^()]*)\)|(?:frozen)?set\((.*)\)")
-_ITEM: Final = re.compile(
+_BRACKETS = {"[": "]", "{": "}", "(": ")"}
+_WRAPPED = re.compile(r"(?:np|numpy)\.\w+\(([^()]*)\)|(?:frozen)?set\((.*)\)")
+_ITEM = re.compile(
     r"\s*(?:'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"|([^,|;'\"]+))\s*(?:[,|;]|$|(?=['\"]))"
 )
-_CELL_MARKS: Final = "|;,"
+_CELL_MARKS = "|;,"
 
 
 class MisfitError(InputError):
     """Columns that names alone took for those of classes do not hold such."""
 
 
-def without_classes(said: Mapping[str, Any]) -> dict[str, Any]:
+def without_classes(flags: Mapping[str, Any]) -> dict[str, Any]:
     """What is said of columns, and that none is of classes."""
-    return {**said, "softmax": "", "label_set": "", "stated_confidence": ""}
+    return {**flags, "softmax": "", "label_set": "", "stated_confidence": ""}
 
 
 def family(names: Iterable[str]) -> dict[str, str]:
@@ -77,8 +77,6 @@ def family(names: Iterable[str]) -> dict[str, str]:
     several = {
         prefix: classes_of for prefix, classes_of in by_prefix.items() if len(classes_of) > 1
     }
-    recalibrated = {prefix: several[prefix] for prefix in several if prefix.startswith("recal")}
-    several = recalibrated or several
     if len(several) != 1:
         return {}
     ((prefix, classes_of),) = several.items()
@@ -97,17 +95,17 @@ def positive_column(names: Iterable[str]) -> dict[str, str]:
 
     The class is empty where the name does not say which.
     """
-    found: dict[str, str] = {}
+    class_of: dict[str, str] = {}
     for name in names:
         match = _FAMILY.fullmatch(name)
         if _ALONE.fullmatch(normal_form(name)):
-            found[name] = ""
+            class_of[name] = ""
         elif match is not None:
             label = match["label"].strip()
             level = _NUMBER.fullmatch(label) and label != "1"
             if not level and label.lower() not in _NO_CLASSES:
-                found[name] = label
-    return found if len(found) == 1 else {}
+                class_of[name] = label
+    return class_of if len(class_of) == 1 else {}
 
 
 def correctness(names: Iterable[str]) -> tuple[str, str] | None:
@@ -258,7 +256,7 @@ def read_classes(roles: Roles, columns: dict[CellKey, Any]) -> tuple[str, ...]:
     """
     guessed = not roles.guessed.isdisjoint(("softmax", "label_set", "stated_confidence"))
     refused = MisfitError if guessed else InputError
-    set_name, y_name = roles.one("label_set") or "", roles.one("y") or ""
+    set_name, y_name = roles.column("label_set") or "", roles.column("y") or ""
     sets = columns["sets", set_name].labels.tolist() if set_name else []
     outcomes = columns["label", y_name] if y_name else None
     outcome_labels = [] if outcomes is None else list(map(label_text, outcomes.labels.tolist()))
@@ -334,23 +332,23 @@ def _two_classes(
     """The negative and the positive class of one column of probabilities."""
     if roles["stated_confidence"]:
         return "wrong", "right"
-    (name,), (said,) = roles["softmax"], roles.labels
+    (name,), (stated,) = roles["softmax"], roles.labels
     if outcomes is None:
-        return (f"not {said}", said) if said else ("0", "1")
-    y_name = roles.one("y") or "y"
+        return (f"not {stated}", stated) if stated else ("0", "1")
+    y_name = roles.column("y") or "y"
     if len(outcomes) > 2:
         raise refused(
             f"y ({quoted(y_name)}) must have two classes where {quoted(name)} alone is a "
             f"probability, got {len(outcomes)} ({listed(outcomes, 4)}); give one column per class"
         )
-    positive = [label for label in outcomes if label.casefold() == said.casefold()]
+    positive = [label for label in outcomes if label.casefold() == stated.casefold()]
     if positive:
-        others = [label for label in outcomes if label not in positive]
+        negative = [label for label in outcomes if label not in positive]
         usual = {pair[1]: pair[0] for pair in _PAIRS[::-1]}
-        return (*others, usual.get(positive[0].casefold(), f"not {positive[0]}"))[0], positive[0]
+        return (*negative, usual.get(positive[0].casefold(), f"not {positive[0]}"))[0], positive[0]
     plain = {label.casefold() for label in outcomes}
     pair = next((pair for pair in _PAIRS if plain <= set(pair)), None)
-    if pair is None or (said and not any(said.casefold() in other for other in _PAIRS)):
+    if pair is None or (stated and not any(stated.casefold() in other for other in _PAIRS)):
         raise refused(
             f"y ({quoted(y_name)}) has the labels {listed(outcomes, 4)}, and the name "
             f"{quoted(name)} does not say which of them it is the probability of: call it after "

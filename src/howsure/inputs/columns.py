@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import product
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Never, Self
 
 from howsure.core.arrays import check_fraction
 from howsure.core.classes import frozen
@@ -28,41 +28,48 @@ from howsure.inputs.names import (
     MIN_SERIES,
     NAMELESS,
     UNNAMED,
+    IntervalColumns,
     LawColumns,
     Roles,
     alike,
-    bound,
+    as_number,
+    flagged_coverages,
+    flagged_pairs,
+    guessed_levels,
+    guessed_pairs,
+    level_and_column,
     likely_ends,
     nixtla,
     normal_form,
     parse_encode,
     parse_law,
-    quantile_levels,
+    stated_missing,
     stated_spreads,
+    two_readings,
 )
 from howsure.inputs.roles import BY_NAME, LONG, ROLES, Columns, Names, name_roles
 from howsure.inputs.source import listed, no_column
 from howsure.predictions.counts.family import COUNT_FAMILIES
 from howsure.predictions.distribution import law_named
 
-_PREDICTION: Final = tuple(role.name for role in ROLES if role.of == "prediction" and role.kind)
-_ONE_COLUMN: Final = tuple(
+_PREDICTION = tuple(role.name for role in ROLES if role.of == "prediction" and role.kind)
+_ONE_COLUMN = tuple(
     role.name
     for role in ROLES
     if role.of in ("outcome", "doubt", "order", "rows") and role.guessable and not role.many
 )
 """Roles beside a prediction whose one column names tell."""
-_CLASSES: Final = ("softmax", "label_set", "stated_confidence")
-_UNCERTAIN: Final = ("lower", "sd", "variance", "quantiles", "samples")
-_LONG_VALUES: Final = frozenset({"value", ".prediction", ".predicted"})
-_HUB: Final = BY_NAME["output_type"].known | BY_NAME["quantile_level"].known
-_RANGES: Final = frozenset({"interval_range", "range"})
-RECALIBRATED: Final = "recalibrated_"
+_CLASSES = ("softmax", "label_set", "stated_confidence")
+_UNCERTAIN = ("lower", "sd", "variance", "quantiles", "samples")
+_LONG_VALUES = frozenset({"value", ".prediction", ".predicted"})
+_HUB = BY_NAME["output_type"].recognised | BY_NAME["quantile_level"].recognised
+_RANGES = frozenset({"interval_range", "range"})
+RECALIBRATED = "recalibrated_"
 """Begins the names of the columns that recalibration made."""
 
 
 def assign_roles(
-    names: Sequence[str], said: Columns | None = None, *, outcome: bool = True
+    names: Sequence[str], flags: Columns | None = None, *, outcome: bool = True
 ) -> Roles:
     """Decide the role of each column.
 
@@ -72,7 +79,7 @@ def assign_roles(
     an sd is a point forecast. Where the caller names no prediction, columns whose names begin with
     ``recalibrated_`` go before those that are called the same without.
     """
-    models = assign_models(names, said, outcome=outcome)
+    models = assign_models(names, flags, outcome=outcome)
     if len(models) > 1:
         raise InputError(
             f"only one model can be used here, but column names suggest {len(models)}: "
@@ -82,16 +89,11 @@ def assign_roles(
 
 
 def assign_models(
-    names: Sequence[str], said: Columns | None = None, *, outcome: bool = True
+    names: Sequence[str], flags: Columns | None = None, *, outcome: bool = True
 ) -> tuple[Roles, ...]:
     """The role of each column for each model, from column names; see `assign_roles`."""
-    draft = _guess_hub(_guess_nixtla(_read_flags(names, said or {})))
+    draft = _guess_hub(_guess_nixtla(_read_flags(names, flags or {})))
     draft = _guess_confidence(draft).guess(*_ONE_COLUMN)
-    if outcome and not draft.roles["y"]:
-        raise InputError(
-            f"No outcome column found; name it with {name_roles(y=...)}. Columns: "
-            f"{listed(draft.names)}"
-        )
     draft = _guess_index(draft.guess("groups"))
     points = _point_columns(draft)
     draft = draft.take(points)
@@ -102,8 +104,46 @@ def assign_models(
         draft = _after(draft, (_guess_classes, _guess_long, _guess_recalibrated))
         if draft is without:
             draft, models = _guess_families(_guess_prediction(draft))
+    if outcome and not draft.roles["y"]:
+        _refuse_without_outcome(draft, models[0][1] if models else draft.roles)
     draft = _after(draft, (_guess_inputs, _note_unused))
     return tuple(_finished(draft, *model) for model in models or [("", draft.roles)])
+
+
+def _predicted(roles: Roles) -> list[str]:
+    """The columns that make a prediction."""
+    return [column for role, column, _ in roles.uses() if role.of == "prediction"]
+
+
+def _refuse_without_outcome(draft: _Draft, roles: Roles) -> Never:
+    """Say what is missing: y, and the prediction where that is not found either."""
+    y = name_roles(y=draft.free[0] if len(draft.free) == 1 else ...)
+    raise InputError(
+        f"No outcome column found; name it with {y}. "
+        + (
+            f"Columns: {listed(draft.names)}"
+            if _predicted(roles) or roles.law is not None
+            else _ask_for_prediction(draft, roles)
+        )
+    )
+
+
+def _ask_for_prediction(draft: _Draft, roles: Roles) -> str:
+    """How to name a prediction that was not found."""
+    notes = "; ".join(f"{quoted(name)}: {note}" for name, note in roles.notes.items())
+    lower, upper = likely_ends(draft.names) or (..., ...)
+    ways = [
+        name_roles(point=...),
+        name_roles(lower=lower, upper=upper),
+        name_roles(mean=..., sd=...),
+        name_roles(law="NAME:PARAMETER=COLUMN,…"),
+    ]
+    return (
+        f"No prediction column found; name it with {', '.join(ways)}, or with quantiles, "
+        f"samples, softmax or label_set. Columns: {listed(draft.names)}"
+        + (f" ({notes})" if notes else "")
+        + (_how_melted() if {"variable", "value"} <= set(draft.names) else "")
+    )
 
 
 @frozen
@@ -301,7 +341,7 @@ def _read_levels(draft: _Draft) -> _Draft:
         pairs = [(float(level), str(name)) for level, name in stated.items()]
     elif isinstance(stated, Sequence):
         texts = [stated] if isinstance(stated, str) else stated
-        pairs = [_level_and_column(str(text)) for text in texts if text != ""]
+        pairs = [level_and_column(str(text)) for text in texts if text != ""]
     else:
         raise InputError(f"quantiles must be LEVEL=COLUMN texts or a mapping, got {stated!r}")
     levels: dict[float, str] = {}
@@ -375,7 +415,19 @@ def _guess_confidence(draft: _Draft) -> _Draft:
     pair = None if any(named) else classes.correctness(draft.free)
     if pair is None:
         return draft
-    return draft.claim("stated_confidence", pair[:1]).claim("y", pair[1:])
+    if not _class_columns(_corrected(draft.free)):
+        draft = draft.claim("stated_confidence", pair[:1])
+    return draft.claim("y", pair[1:])
+
+
+def _corrected(names: Sequence[str]) -> list[str]:
+    """The columns that recalibration made."""
+    return [name for name in names if name.startswith(RECALIBRATED)]
+
+
+def _class_columns(names: Sequence[str]) -> dict[str, str]:
+    """The columns whose names say that they are probabilities of classes, with the classes."""
+    return classes.family(names) or classes.positive_column(names)
 
 
 def _guess_classes(draft: _Draft) -> _Draft:
@@ -393,9 +445,15 @@ def _guess_classes(draft: _Draft) -> _Draft:
     if numeric:
         return draft
     free = draft.free
-    stated = {}
+    stated: dict[str, str] = {}
+    replaced: dict[str, str] = {}
     if "softmax" not in flags and not draft.roles["stated_confidence"]:
-        stated = classes.family(free) or classes.positive_column(free)
+        stated = _class_columns(_corrected(free))
+        replaced = _class_columns([name for name in free if name not in _corrected(free)])
+        if stated:
+            notes = dict.fromkeys(replaced, "the recalibrated columns are read instead")
+            draft = draft.take(replaced).note(notes)
+        stated = stated or replaced
     sets = (
         []
         if "label_set" in flags
@@ -404,7 +462,7 @@ def _guess_classes(draft: _Draft) -> _Draft:
     if not flagged:
         if not (stated or sets) or guessed_law(free):
             return draft
-        taken = {*stated, *sets}
+        taken = {*stated, *replaced, *sets}
         if _reads_wide([name for name in free if name not in taken]):
             return draft
     if stated:
@@ -434,7 +492,7 @@ def _set_coverage(draft: _Draft) -> float | None:
     flagged = flagged_coverages(draft.flags.get("coverage"))
     if len(flagged) > 1:
         raise InputError(f"coverage must be one number for label sets, got {flagged}")
-    name = draft.roles.one("label_set")
+    name = draft.roles.column("label_set")
     implied = classes.set_coverage(normal_form(name))[1] if name else None
     if not flagged:
         return implied
@@ -713,26 +771,13 @@ def _finished(draft: _Draft, model: str, prediction: Roles) -> Roles:
 
 def _check(draft: _Draft, roles: Roles) -> None:
     """Raise `InputError` where there is no prediction, or a column contradicts itself."""
-    predicted = [column for role, column, _ in roles.uses() if role.of == "prediction"]
+    predicted = _predicted(roles)
     if not predicted and roles.law is None:
-        notes = "; ".join(f"{quoted(name)}: {note}" for name, note in roles.notes.items())
-        lower, upper = likely_ends(draft.names) or (..., ...)
-        ways = [
-            name_roles(point=...),
-            name_roles(lower=lower, upper=upper),
-            name_roles(mean=..., sd=...),
-            name_roles(law="NAME:PARAMETER=COLUMN,…"),
-        ]
-        raise InputError(
-            f"No prediction column found; name it with {', '.join(ways)}, or with quantiles, "
-            f"samples, softmax or label_set. Columns: {listed(draft.names)}"
-            + (f" ({notes})" if notes else "")
-            + (_how_melted() if {"variable", "value"} <= set(draft.names) else "")
-        )
+        raise InputError(_ask_for_prediction(draft, roles))
     stated = any(roles[name] for name in _UNCERTAIN) or roles.law is not None or roles.classes
     if not stated and "lower" not in draft.flags:
         refuse_mean_intervals(draft.names)
-    y = roles.one("y")
+    y = roles.column("y")
     if y in predicted:
         raise InputError(
             f"y cannot also be part of a prediction: {quoted(str(y))} is named for both"
@@ -755,13 +800,13 @@ def _how_melted() -> str:
     )
 
 
-_MARKS: Final = ("_loc", "_weight_1")  # some parameter of every law that is not one of counts
-_STEMS: Final = {
+_MARKS = ("_loc", "_weight_1")  # some parameter of every law that is not one of counts
+_STEMS = {
     "weight": "w weight pi prob probability",
     "loc": "mean mu loc",
     "scale": "sd std sigma scale",
 }
-_PART: Final = re.compile(
+_PART = re.compile(
     rf"(?P<stem>{'|'.join(' '.join(_STEMS.values()).split())})_?(?P<number>\d+)", re.ASCII
 )
 
@@ -811,195 +856,3 @@ def _mixtures(names: Sequence[str]) -> Iterable[LawColumns]:
                 for role, numbered in zip(_STEMS, (weights, means, sds), strict=True):
                     parameters[f"{role}_{k}"] = numbered[number]
             yield LawColumns("+".join(["norm"] * len(numbers)), parameters)
-
-
-Coverages = float | Sequence[float] | None
-
-
-class IntervalColumns(NamedTuple):
-    """Two columns that are the ends of intervals, and their nominal coverage if it is known."""
-
-    lower: str
-    upper: str
-    coverage: float | None
-
-
-def flagged_pairs(
-    coverage: Coverages, lowers: Sequence[str], uppers: Sequence[str]
-) -> tuple[IntervalColumns, ...]:
-    """Pairs of the columns that flags name, with the coverages that flags or names tell."""
-    if len(lowers) != len(uppers):
-        raise InputError(
-            f"lower and upper must have the same number of columns, got {len(lowers)} and "
-            f"{len(uppers)}"
-        )
-    if not lowers:
-        return ()
-    shares: list[float | None] = [*flagged_coverages(coverage)]
-    if not shares:
-        shares = [_shared_coverage(*pair) for pair in zip(lowers, uppers, strict=True)]
-    if len(shares) != len(lowers):
-        raise InputError(
-            f"coverage needs one number for each of {len(lowers)} pairs of lower and upper, got "
-            f"{len(shares)}"
-        )
-    return _checked([IntervalColumns(*three) for three in zip(lowers, uppers, shares, strict=True)])
-
-
-def stated_missing(given: Any) -> tuple[float, ...]:
-    """The numbers that stand for missing values."""
-    if given is None or given == "":
-        return ()
-    marks: dict[float, None] = {}
-    for item in given if isinstance(given, list | tuple) else [given]:
-        number = None if isinstance(item, bool) else as_number(str(item))
-        if number is None:
-            raise InputError(
-                "missing_value must be a finite number, such as -9999, or several, got "
-                f"{item!r}; empty cells, NA and NaN always count as missing"
-            )
-        marks[number] = None
-    return tuple(marks)
-
-
-def flagged_coverages(given: Coverages) -> list[float]:
-    """The coverages of a flag, each in (0, 1)."""
-    if given is None:
-        return []
-    return [
-        check_fraction(item, "coverage")
-        for item in (given if isinstance(given, Sequence) else [given])
-    ]
-
-
-def guessed_pairs(names: Iterable[str], coverage: Coverages) -> tuple[IntervalColumns, ...]:
-    """Pairs of columns whose names say that they are the two ends of intervals."""
-    ends: dict[tuple[str, float | None, str], str] = {}
-    for name in names:
-        end = bound(name)
-        if end is None:
-            continue
-        if end.unclear:
-            raise InputError(
-                f"the coverage in the name {quoted(name)} is ambiguous: {_how_to_name_ends()}"
-            )
-        key = (end.stem, end.coverage, end.side)
-        if key in ends:
-            chosen: dict[str, Any] = {"lower": ..., "upper": ..., end.side: ends[key]}
-            spelling = name_roles(**chosen, coverage=0.9)
-            raise two_readings(end.side, [ends[key], name], spelling)
-        ends[key] = name
-    pairs = []
-    for (stem, share, side), name in ends.items():
-        other = ends.get((stem, share, "upper" if side == "lower" else "lower"))
-        if other is None:
-            raise InputError(
-                f"column {quoted(name)} looks like the {side} end of intervals, but the other "
-                f"end is missing: {_how_to_name_ends()}"
-            )
-        if side == "lower":
-            pairs.append(IntervalColumns(name, other, share))
-    return _checked(_with_coverage(pairs, flagged_coverages(coverage)))
-
-
-def guessed_levels(names: Iterable[str]) -> tuple[dict[float, str], dict[str, str]]:
-    """Columns whose names say that they are quantiles, by level; and notes on those left out."""
-    level_of = quantile_levels(names)
-    notes = {
-        name: f"its number is ambiguous; state the level with {name_roles(quantiles={0.05: name})}"
-        for name, level in level_of.items()
-        if level is None
-    }
-    if len(notes) > 1:
-        raise InputError(
-            f"the levels in the names {listed(notes)} are ambiguous: pass "
-            f"{name_roles(quantiles={0.05: ..., 0.95: ...})}, or "
-            f"{name_roles(quantiles='')} if they are "
-            "not quantiles"
-        )
-    levels: dict[float, str] = {}
-    for name, level in level_of.items():
-        if level is None:
-            continue
-        if level in levels:
-            raise two_readings(
-                f"quantile {level:g}",
-                [levels[level], name],
-                f"{name_roles(quantiles={level: name})} with every level",
-            )
-        levels[level] = name
-    if len(levels) == 1 and 0.5 not in levels:
-        ((level, name),) = levels.items()
-        if name.strip().isalnum():
-            way = name_roles(quantiles={level: name})
-            return {}, {**notes, name: f"only one quantile; use it with {way}"}
-    return levels, notes
-
-
-def as_number(text: str) -> float | None:
-    """The finite number that text stands for, if it does."""
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def two_readings(what: str, found: Sequence[str], spelling: str = "") -> InputError:
-    """The error for a role, or what else is one column, that several names claim."""
-    if not spelling:
-        spelling = " or ".join(name_roles(**{what: name}) for name in found[:2])
-    return InputError(
-        f"{what} must be one column, but the names of {len(found)} match: {listed(found)}; pass "
-        f"{spelling}"
-    )
-
-
-def _how_to_name_ends() -> str:
-    ends = name_roles(lower=..., upper=..., coverage=0.9)
-    return f"pass {ends}, or {name_roles(lower='')} if it is not an interval"
-
-
-def _with_coverage(pairs: list[IntervalColumns], told: list[float]) -> list[IntervalColumns]:
-    """Give the coverage of a flag to the one pair whose name has none."""
-    if not told or len(pairs) != 1:
-        return pairs
-    pair = pairs[0]
-    if len(told) > 1:
-        if pair.coverage is None:
-            raise InputError(
-                f"coverage must be one number for the one pair {quoted(pair.lower)} and "
-                f"{quoted(pair.upper)}, got {told}"
-            )
-        return pairs
-    if pair.coverage is not None and not math.isclose(pair.coverage, told[0]):
-        raise InputError(
-            f"the names {quoted(pair.lower)} and {quoted(pair.upper)} imply a coverage of "
-            f"{pair.coverage:g}, but coverage is {told[0]:g}: if the names are wrong, pass "
-            f"{name_roles(lower=pair.lower, upper=pair.upper, coverage=told[0])}"
-        )
-    return [IntervalColumns(pair.lower, pair.upper, told[0])]
-
-
-def _shared_coverage(lower: str, upper: str) -> float | None:
-    shares = [end.coverage if (end := bound(name)) else None for name in (lower, upper)]
-    return shares[0] if shares[0] == shares[1] else None
-
-
-def _checked(pairs: list[IntervalColumns]) -> tuple[IntervalColumns, ...]:
-    shares = [pair.coverage for pair in pairs]
-    if len(pairs) > 1 and (None in shares or len(set(shares)) < len(shares)):
-        coverages_told = ", ".join(f"{quoted(p.lower)} at {p.coverage or 'unknown'}" for p in pairs)
-        raise InputError(
-            f"several intervals must have different known coverages, got {coverages_told}: pass "
-            f"{name_roles(lower=..., upper=..., coverage=0.9)}"
-        )
-    return tuple(pairs)
-
-
-def _level_and_column(text: str) -> tuple[float, str]:
-    level, equals, name = text.partition("=")
-    number = as_number(level)
-    if not equals or not name or number is None:
-        raise InputError(f"a quantile must be LEVEL=COLUMN, such as 0.05=low, got {text!r}")
-    return number, name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +20,12 @@ from howsure.inputs.values import arrow_of, is_text
 
 # ---- names ---------------------------------------------------------------------------------------
 
-_PROPHET: Final = frozenset(("ds", "yhat", "yhat_lower", "yhat_upper"))
-_STATSMODELS: Final = ("mean_ci_lower", "mean_ci_upper")
-_TIDY: Final = (".lower", ".upper", ".width")
-OF_MEAN: Final = (".epred", ".linpred", ".value")
+_PROPHET = frozenset(("ds", "yhat", "yhat_lower", "yhat_upper"))
+_STATSMODELS = ("mean_ci_lower", "mean_ci_upper")
+_TIDY = (".lower", ".upper", ".width")
+OF_MEAN = (".epred", ".linpred", ".value")
 """What tidybayes calls the mean of y: ``.value`` is from versions that had ``add_fitted_draws``."""
-_OF_Y: Final = "in R, use add_predicted_draws instead of add_epred_draws"
+_OF_Y = "in R, use add_predicted_draws instead of add_epred_draws"
 
 
 def is_prophet(plain: Iterable[str]) -> bool:
@@ -83,14 +83,14 @@ def refuse_mean_intervals(names: Iterable[str], name: str = "") -> None:
 
 # ---- cells ---------------------------------------------------------------------------------------
 
-_NUMBER: Final = r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|-?Inf)\s*"
-_HILO: Final = re.compile(rf"[\[(]{_NUMBER},{_NUMBER}[\])]\s*(\d*\.?\d+)\s*%?")
-_NORMAL: Final = re.compile(rf"N\({_NUMBER},{_NUMBER}\)")
-_OTHER: Final = re.compile(
+_NUMBER = r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|-?Inf)\s*"
+_HILO = re.compile(rf"[\[(]{_NUMBER},{_NUMBER}[\])]\s*(\d*\.?\d+)\s*%?")
+_NORMAL = re.compile(rf"N\({_NUMBER},{_NUMBER}\)")
+_OTHER = re.compile(
     r"(t|lN|Pois|NB|B|Geom|Γ|Gamma|Exp|U|Beta|Student_t|sample|mixture|inflated|truncated|transformed)"
     r"[(\[].*[)\]]"
 )
-_PERCENT: Final = re.compile(r"\d+(\.\d+)?%")
+_PERCENT = re.compile(r"\d+(\.\d+)?%")
 
 
 class DerivedTable(Source):
@@ -99,7 +99,7 @@ class DerivedTable(Source):
     def __init__(
         self,
         base: Source,
-        made: Mapping[str, FloatArray],
+        derived: Mapping[str, FloatArray],
         *,
         without: Iterable[str],
         notes: Sequence[str],
@@ -108,9 +108,10 @@ class DerivedTable(Source):
         gone = set(without)
         self.title, self.folder = base.title, base.folder
         self.from_text, self.decimal = base.from_text, base.decimal
+        self.first_row = base.first_row
         self.notes = (*base.notes, *notes)
-        self.names = (*(name for name in base.names if name not in gone), *made)
-        self._base, self._made, self._rows = base, dict(made), rows
+        self.names = (*(name for name in base.names if name not in gone), *derived)
+        self._base, self._made, self._rows = base, dict(derived), rows
         self.check_names()
 
     @property
@@ -301,7 +302,7 @@ def _first(cells: pa.ChunkedArray) -> str:
     return next((text.strip() for text in texts if text and text.strip() not in MISSING_WORDS), "")
 
 
-_GONE: Final = ("", "nan", "nan", "nan")
+_GONE = ("", "nan", "nan", "nan")
 
 
 def _matched(

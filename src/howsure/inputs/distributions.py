@@ -19,7 +19,7 @@ from howsure.inputs.frames import library_classes, read_posterior
 from howsure.predictions import Distribution, Intervals, Prediction, Quantiles, Samples, mixture
 from howsure.predictions.base import tail_levels
 
-LEVELS: Final = tuple(round(0.01 * step, 2) for step in range(1, 100))
+LEVELS = tuple(round(0.01 * step, 2) for step in range(1, 100))
 """At which a distribution of an unknown family is read."""
 
 Family = tuple[str, tuple[str, ...], Callable[..., Mapping[str, npt.ArrayLike]]]
@@ -142,10 +142,12 @@ def _rows(values: Any, n: int) -> FloatArray:
     return array.reshape(n)
 
 
-def _mapped(families: Mapping[str, Family], name: str, held: Callable[[str], Any]) -> Distribution:
+def _mapped(
+    families: Mapping[str, Family], name: str, parameter_of: Callable[[str], Any]
+) -> Distribution:
     """A distribution of a family of SciPy's; what is held are equally shaped arrays."""
     family, attributes, to_parameters = families[name]
-    return Distribution(family, dict(to_parameters(*map(held, attributes))))
+    return Distribution(family, dict(to_parameters(*map(parameter_of, attributes))))
 
 
 def _table(name: str, n: int, quantile: Callable[[float], Any], advice: str) -> PredictionInput:
@@ -203,8 +205,8 @@ def _by_part(values: Any, count: int, n: int) -> FloatArray:
     return np.broadcast_to(array.reshape(-1, count), (n, count))
 
 
-def _mixed(part: Callable[[int], Distribution], shares: FloatArray) -> Distribution:
-    parts = [part(k) for k in range(shares.shape[1])]
+def _mixed(component: Callable[[int], Distribution], shares: FloatArray) -> Distribution:
+    parts = [component(k) for k in range(shares.shape[1])]
     return mixture(parts, shares / shares.sum(axis=1, keepdims=True))
 
 
@@ -266,14 +268,14 @@ def _known_of_skpro(value: Any, name: str, n: int) -> Distribution | Samples | N
         return _samples_of_skpro(value, n)
     if name == "Mixture":
         parts = [
-            _known_of_skpro(part, library_classes(part, "skpro")[0], n)
-            for part in (
+            _known_of_skpro(component, library_classes(component, "skpro")[0], n)
+            for component in (
                 distribution[-1] if isinstance(distribution, tuple) else distribution
                 for distribution in value.distributions
             )
         ]
-        plain = [part for part in parts if isinstance(part, Distribution)]
-        if len(plain) < len(parts) or len({part.discrete for part in plain}) > 1:
+        plain = [component for component in parts if isinstance(component, Distribution)]
+        if len(plain) < len(parts) or len({component.discrete for component in plain}) > 1:
             return None
         weights = None if value.weights is None else np.asarray(value.weights, dtype=np.float64)
         return mixture(plain, None if weights is None else weights / weights.sum())
@@ -438,26 +440,28 @@ def _of_distributions(series: list[Any], n: int) -> PredictionInput:
     inputs: list[PredictionInput] = []
     for forecast in series:
         steps = int(getattr(forecast, "prediction_length", 0)) or n // len(series)
-        given = read_distribution(getattr(forecast, "distribution", None), steps)
-        if given is None:
+        parsed = read_distribution(getattr(forecast, "distribution", None), steps)
+        if parsed is None:
             raise InputError(
                 "prediction of GluonTS must contain samples, quantiles or a distribution, got "
                 f"{type(forecast).__name__}: give forecast.to_sample_forecast()"
             )
-        inputs.append(given)
-    notes = tuple(dict.fromkeys(note for given in inputs for note in given.notes))
-    predictions = [given.predictions[0] for given in inputs]
+        inputs.append(parsed)
+    notes = tuple(dict.fromkeys(note for parsed in inputs for note in parsed.notes))
+    predictions = [parsed.predictions[0] for parsed in inputs]
     return PredictionInput.of(_stacked(predictions), *notes)
 
 
-def _stacked(held: Sequence[Any]) -> Distribution | Quantiles:
+def _stacked(predictions: Sequence[Any]) -> Distribution | Quantiles:
     """Predictions of one kind, one after the other."""
-    if all(isinstance(prediction, Quantiles) for prediction in held):
-        return Quantiles(held[0].levels, np.vstack([prediction.values for prediction in held]))
+    if all(isinstance(prediction, Quantiles) for prediction in predictions):
+        return Quantiles(
+            predictions[0].levels, np.vstack([prediction.values for prediction in predictions])
+        )
     families = sorted(
         {
             prediction.law.name if isinstance(prediction, Distribution) else prediction.kind
-            for prediction in held
+            for prediction in predictions
         }
     )
     if len(families) > 1:
@@ -465,10 +469,10 @@ def _stacked(held: Sequence[Any]) -> Distribution | Quantiles:
             f"prediction must contain distributions of one family, got {', '.join(families)}"
         )
     parameters: dict[str, npt.ArrayLike] = {
-        name: np.concatenate([prediction.parameters[name] for prediction in held])
-        for name in held[0].parameters
+        name: np.concatenate([prediction.parameters[name] for prediction in predictions])
+        for name in predictions[0].parameters
     }
-    return Distribution(held[0].law, parameters)
+    return Distribution(predictions[0].law, parameters)
 
 
 def _refuse_variance(value: tuple[Any, ...]) -> None:
@@ -502,7 +506,7 @@ def _of_tabpfn(
 # ---- what regressors of any library tell: what their predict takes, their parameters, normal laws
 
 # Of an sd of 0: its square is 10⁻¹⁸⁰, still a number that may be divided by.
-_MIN_SCALE: Final = 1e-90
+_MIN_SCALE = 1e-90
 
 
 def located(family: str, mean: FloatArray, sd: FloatArray, **shape: npt.ArrayLike) -> Distribution:
@@ -511,9 +515,9 @@ def located(family: str, mean: FloatArray, sd: FloatArray, **shape: npt.ArrayLik
     return Distribution(family, {**parameters, "loc": mean, "scale": np.maximum(sd, _MIN_SCALE)})
 
 
-def told_normals(made: Any, n: int, of: str = "") -> Distribution:
+def told_normals(mean_and_sd: Any, n: int, of: str = "") -> Distribution:
     """Normal laws by the means and sds that ``predict(x, return_std=True)`` gives."""
-    mean, sd = made
+    mean, sd = mean_and_sd
     spread = as_vector(sd, f"{of}sd", length=n)
     if (spread < 0).any():
         raise InputError(f"{of}sd must not be negative, got {spread.min():g}")
@@ -545,10 +549,10 @@ def quantile_parameter(regressor: Any) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
-def loss_beside(held: Mapping[str, Any], parameter: str) -> Any:
+def loss_beside(parameters: Mapping[str, Any], parameter: str) -> Any:
     """The loss beside a parameter; None where there is no choice."""
     prefix = parameter.rpartition("__")[0]
-    return held.get(f"{prefix}__loss" if prefix else "loss")
+    return parameters.get(f"{prefix}__loss" if prefix else "loss")
 
 
 def central_levels(coverages: tuple[float, ...]) -> FloatArray:

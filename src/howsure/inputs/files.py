@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,14 +15,15 @@ from howsure.core.text import quoted
 from howsure.inputs.roles import Kinds
 from howsure.inputs.source import COMPRESSION, WORKBOOK_ENDINGS, Source, name_parts, refusing
 
-TEXT_ENDINGS: Final = (".csv", ".tsv")
-PARQUET_ENDINGS: Final = (".parquet", ".pq")
-ARROW_ENDINGS: Final = (".arrow", ".feather", ".ipc")
-NETCDF: Final = ".nc"
-READ_ENDINGS: Final = (NETCDF, *WORKBOOK_ENDINGS)
+TEXT_ENDINGS = (".csv", ".tsv")
+PARQUET_ENDINGS = (".parquet", ".pq")
+ARROW_ENDINGS = (".arrow", ".feather", ".ipc")
+NETCDF = ".nc"
+JSON_LINES = (".jsonl", ".ndjson")
+READ_ENDINGS = (NETCDF, *WORKBOOK_ENDINGS, *JSON_LINES)
 """Of files that are read whole by their own names: never written, nor parts of a larger table."""
-_ZIP: Final = "zip; if it is a spreadsheet, name it .xlsx"
-_SIGNS: Final = (
+_ZIP = "zip; if it is a spreadsheet, name it .xlsx"
+_SIGNS = (
     (b"PAR1", "Parquet"),
     (b"ARROW1", "Arrow"),
     (b"FEA1", "Feather version 1, which is outdated: save it again"),
@@ -36,10 +37,10 @@ _SIGNS: Final = (
 )
 
 
-_OTHER_WORKBOOKS: Final = (".xls", ".xlsb", ".ods", ".numbers")
+_OTHER_WORKBOOKS = (".xls", ".xlsb", ".ods", ".numbers")
 
 
-def table_form(path: str | os.PathLike[str], *, beside: Sequence[str] = ()) -> tuple[str, str]:
+def table_form(path: str | os.PathLike[str], *, further: Sequence[str] = ()) -> tuple[str, str]:
     """The ending of a file that may hold a table, and that of its compression if any.
 
     The error states what else may be given.
@@ -50,7 +51,7 @@ def table_form(path: str | os.PathLike[str], *, beside: Sequence[str] = ()) -> t
         anew = "; save the workbook as .xlsx" if ending in _OTHER_WORKBOOKS else ""
         raise InputError(
             f"{path}: the ending must be one of {', '.join(TEXT_ENDINGS)} (also with .gz or .zst), "
-            f"{', '.join((*PARQUET_ENDINGS, *ARROW_ENDINGS, *beside))}, got {Path(path).suffix!r}"
+            f"{', '.join((*PARQUET_ENDINGS, *ARROW_ENDINGS, *further))}, got {Path(path).suffix!r}"
             f"{anew}"
         )
     return ending, packed
@@ -59,7 +60,7 @@ def table_form(path: str | os.PathLike[str], *, beside: Sequence[str] = ()) -> t
 def source_form(path: str | os.PathLike[str]) -> tuple[str, str]:
     """The same of a file that is read, which may be of a kind that is never written."""
     _, ending, _ = name_parts(Path(path))
-    return (ending, "") if ending in READ_ENDINGS else table_form(path, beside=READ_ENDINGS)
+    return (ending, "") if ending in READ_ENDINGS else table_form(path, further=READ_ENDINGS)
 
 
 class ParquetTable(Source):
@@ -162,10 +163,10 @@ class ArrowTable(Source):
 def arrow_reader(handle: pa.NativeFile, places: Sequence[int] | None = None) -> Any:
     """The reader of an Arrow file or stream, of some of its columns."""
     handle.seek(0)
-    whole = handle.read(6) == b"ARROW1"
+    is_file = handle.read(6) == b"ARROW1"
     handle.seek(0)
     options = pa.ipc.IpcReadOptions(included_fields=list(places or ()))
-    return (pa.ipc.open_file if whole else pa.ipc.open_stream)(handle, options=options)
+    return (pa.ipc.open_file if is_file else pa.ipc.open_stream)(handle, options=options)
 
 
 def check_flat(schema: pa.Schema, wanted: Kinds, title: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -173,10 +173,10 @@ def is_missing(item: object) -> bool:
 
 # ---- posterior predictive draws: what ArviZ, xarray and netCDF hold, one row for each observation
 
-_DRAWN: Final = ("chain", "draw", "sample")
+_DRAWN = ("chain", "draw", "sample")
 """Dimensions that count draws; ArviZ's extract makes ``sample`` of the other two."""
-_PREDICTED: Final = ("posterior_predictive", "predictions")
-_IN_SAMPLE: Final = (
+_PREDICTED = ("posterior_predictive", "predictions")
+_IN_SAMPLE = (
     "observed_data are the data that the model was fitted to: a model looks better on these "
     "rows than on new ones"
 )
@@ -382,10 +382,12 @@ def _describe_reshaping(array: Any, draws: FloatArray) -> str:
 
 def _columns_along_rows(y: Any, constant: Mapping[Any, Any]) -> dict[str, AnyArray]:
     """What is known of rows besides: coordinates of y, and constant data of its dimensions."""
-    known = {str(name): coord for name, coord in y.coords.items()}
-    known |= {str(name): constant[name] for name in constant}
-    found = {}
-    for name, held in known.items():
-        if held.dims and set(held.dims) <= set(y.dims):
-            found[name] = np.asarray(held.broadcast_like(y).transpose(*y.dims).values).reshape(-1)
-    return found
+    arrays = {str(name): coord for name, coord in y.coords.items()}
+    arrays |= {str(name): constant[name] for name in constant}
+    columns = {}
+    for name, array in arrays.items():
+        if array.dims and set(array.dims) <= set(y.dims):
+            columns[name] = np.asarray(array.broadcast_like(y).transpose(*y.dims).values).reshape(
+                -1
+            )
+    return columns

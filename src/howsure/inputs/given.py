@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, get_args
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -45,13 +45,11 @@ from howsure.predictions.base import stated_levels
 
 __all__ = ["PredictionInput", "check_row_order", "complete_rows", "read_given"]
 
-_COLUMNS: Final = (
-    "lower_90 and upper_90; mean and sd; q0.05, q0.5 and q0.95; or sample_1, sample_2, …"
-)
+_COLUMNS = "lower_90 and upper_90; mean and sd; q0.05, q0.5 and q0.95; or sample_1, sample_2, …"
 
 
 # Columns beyond which a note says how the first ones were read: two or three lines.
-_MAX_USES: Final = 9
+_MAX_USES = 9
 
 
 def read_given(
@@ -78,9 +76,9 @@ def read_given(
     return _Reader(n, tuple(map(float, shares)), stated, y, crossing).read(value)
 
 
-def check_row_order(y: Any, others: Mapping[str, Any]) -> None:
+def check_row_order(y: Any, arguments: Mapping[str, Any]) -> None:
     """Refuse arrays by name whose index holds the labels of y's index in another order."""
-    for name, value in others.items():
+    for name, value in arguments.items():
         _check_order(y, value, name)
 
 
@@ -112,34 +110,34 @@ def _check_order(y: Any, value: Any, name: str) -> None:
         )
 
 
-def _other_time(own: Any, frame: Any) -> int | None:
+def _other_time(index: Any, frame: Any) -> int | None:
     """The first row of a forecast of Prophet that is of another time than y, if there is one.
 
     Its frame is numbered, and its times stand in the column ``ds``.
     """
     named = getattr(frame, "columns", ())
-    if type(own).__name__ != "DatetimeIndex" or not {"ds", "yhat"} <= set(named):
+    if type(index).__name__ != "DatetimeIndex" or not {"ds", "yhat"} <= set(named):
         return None
-    times = type(own)(frame["ds"])
-    if len(times) != len(own) or times.equals(own):
+    times = type(index)(frame["ds"])
+    if len(times) != len(index) or times.equals(index):
         return None
-    return int(np.argmax(np.asarray(times != own)))
+    return int(np.argmax(np.asarray(times != index)))
 
 
-def _same_labels_moved(own: Any, other: Any) -> bool:
+def _same_labels_moved(index: Any, other: Any) -> bool:
     """Whether two values are indexes of pandas that hold the same labels in different orders."""
-    if not (hasattr(own, "equals") and hasattr(other, "equals")) or len(own) != len(other):
+    if not (hasattr(index, "equals") and hasattr(other, "equals")) or len(index) != len(other):
         return False
-    if own.equals(other):
+    if index.equals(other):
         return False
     try:
-        return bool(own.sort_values().equals(other.sort_values()))
+        return bool(index.sort_values().equals(other.sort_values()))
     except TypeError:  # labels of several types have no order
-        return Counter(own.tolist()) == Counter(other.tolist())
+        return Counter(index.tolist()) == Counter(other.tolist())
 
 
 def complete_rows(
-    given: Mapping[str, Any], missing: Missing
+    arrays: Mapping[str, Any], missing: Missing
 ) -> tuple[dict[str, Any], dict[str, int], dict[str, Any]]:
     """Arrays by name without the rows where one of them is missing, and in how many each was.
 
@@ -150,12 +148,12 @@ def complete_rows(
     their rows along any axis; one number for all rows and texts stay as they are.
     """
     check_known(missing, get_args(Missing), "missing")
-    given = dict(given)
-    n = len(given["y"]) if dimensions(given["y"], "y") else 0
-    wanted = given.items() if missing == "drop" else ()
+    arrays = dict(arrays)
+    n = len(arrays["y"]) if dimensions(arrays["y"], "y") else 0
+    wanted = arrays.items() if missing == "drop" else ()
     gone = {name: rows for name, value in wanted if (rows := _missing_rows(value, n)).any()}
     if not gone:
-        return given, {}, {}
+        return arrays, {}, {}
     nothing = np.zeros(n, dtype=np.bool_)
     lacking = gone.pop("y", nothing)
     counts = {"y": int(lacking.sum())} if lacking.any() else {}
@@ -163,13 +161,13 @@ def complete_rows(
     incomplete = np.logical_or.reduce([nothing, *gone.values()])
 
     def at(rows: BoolArray) -> dict[str, Any]:
-        return {name: _rows_of(value, rows, name) for name, value in given.items()}
+        return {name: _rows_of(value, rows, name) for name, value in arrays.items()}
 
-    kept, rest = at(~incomplete & ~lacking), {}
-    if len(kept["y"]) and (lacking & ~incomplete).any():
-        rest = at(lacking & ~incomplete)
-        rest["y"] = np.repeat(np.asarray(kept["y"])[:1], len(rest["y"]))
-    return kept, counts, rest
+    complete, bare = at(~incomplete & ~lacking), {}
+    if len(complete["y"]) and (lacking & ~incomplete).any():
+        bare = at(lacking & ~incomplete)
+        bare["y"] = np.repeat(np.asarray(complete["y"])[:1], len(bare["y"]))
+    return complete, counts, bare
 
 
 def _missing_rows(value: Any, n: int) -> BoolArray:
@@ -191,30 +189,32 @@ def _missing_rows(value: Any, n: int) -> BoolArray:
     return np.asarray(gone.any(axis=other_axes), dtype=np.bool_)
 
 
-def _rows_of(value: Any, kept: BoolArray, name: str) -> Any:
+def _rows_of(value: Any, chosen: BoolArray, name: str) -> Any:
     """A value at the rows that are kept."""
-    n = len(kept)
+    n = len(chosen)
     if is_inference(value) or library_classes(value, "xarray"):
         raise InputError(
             f"missing='drop' does not drop rows of xarray objects: drop them from {name} before, "
             f"or give {name}.values"
         )
     if isinstance(value, Mapping):
-        return {key: _rows_of(element, kept, f"{name}[{key!r}]") for key, element in value.items()}
+        return {
+            key: _rows_of(element, chosen, f"{name}[{key!r}]") for key, element in value.items()
+        }
     if is_frame(value):
         import narwhals as nw
 
-        return nw.from_native(value, eager_only=True).filter(kept.tolist()).to_native()
+        return nw.from_native(value, eager_only=True).filter(chosen.tolist()).to_native()
     if isinstance(value, Prediction):
-        return value.take(np.flatnonzero(kept))
+        return value.take(np.flatnonzero(chosen))
     parts = _parts(value, n)
     if parts is not None:
         return type(value)(
-            _rows_of(element, kept, f"{name}[{k}]") for k, element in enumerate(parts)
+            _rows_of(element, chosen, f"{name}[{k}]") for k, element in enumerate(parts)
         )
     array = _array(value, n)
     if array is not None:
-        return np.compress(kept, array, axis=array.shape.index(n))
+        return np.compress(chosen, array, axis=array.shape.index(n))
     if value is None or isinstance(value, str | int | float):
         return value
     raise InputError(
@@ -392,7 +392,7 @@ class _Reader(Arrays):
 
     def _recognised(self, names: Sequence[str]) -> list[Roles]:
         """The roles of columns of predictions with uncertainty, by model; none if none is."""
-        said: Any = {"coverage": self.coverages or None}
+        flags: Any = {"coverage": self.coverages or None}
         idle = idle_columns(names)
         keys = [*_keys(names), *idle]
         refuse_mean_intervals(names, self.name)
@@ -403,7 +403,7 @@ class _Reader(Arrays):
                 "howsure.assess(table), or omit that column"
             )
         try:
-            assigned = assign_models(names, said, outcome=False)
+            assigned = assign_models(names, flags, outcome=False)
         except InputError as error:
             if any(map(_tells_uncertainty, names)):
                 raise InputError(
@@ -473,8 +473,8 @@ class _Reader(Arrays):
         notes += [f"not read: {', '.join(names)} ({why})" for why, names in whys.items()]
         return PredictionInput(
             predictions=predictions,
-            point=cells.one("point"),
-            uncertainty=cells.one("uncertainty"),
+            point=cells.column("point"),
+            uncertainty=cells.column("uncertainty"),
             notes=tuple(notes),
         )
 
@@ -490,7 +490,7 @@ class _Reader(Arrays):
             columns = {key: frame.get_column(key).to_numpy() for key in frame.columns}
         bare = ([*range(len(columns))], [f"column_{position}" for position in range(len(columns))])
         if list(columns) in bare:
-            return {"": self.one(numbers(list(columns.values()), self.name).T)}
+            return {"": self.parse_array(numbers(list(columns.values()), self.name).T)}
         return self._mapping(columns, frame=True)
 
     def _unnamed(self, columns: Mapping[str, Any]) -> PredictionInput:
@@ -498,7 +498,7 @@ class _Reader(Arrays):
         wanted = 2 if self.levels is None else len(self.levels)
         settled = self.levels is not None or len(self.coverages) == 1
         if len(columns) == 1 or (settled and len(columns) == wanted):
-            return self.one(numbers(list(columns.values()), self.name).T)
+            return self.parse_array(numbers(list(columns.values()), self.name).T)
         raise InputError(
             f"{self.name} has the columns {listed(columns, 6)}, whose names are not recognised. "
             f"Recognised names are {_COLUMNS}. Or give one column, or an array with coverage= or "

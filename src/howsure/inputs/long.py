@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,14 +21,14 @@ from howsure.inputs.roles import BY_NAME, LONG, name_roles
 from howsure.inputs.source import MISSING_WORDS, Source, listed
 from howsure.inputs.values import Labels, in_order_of_rows
 
-_TYPES: Final = ("quantile", "sample", "point", "median", "mean")
-_UNREAD: Final = ("cdf", "pmf")
-_BESIDE: Final = ", or coverages with a boundary of lower and upper"
+_TYPES = ("quantile", "sample", "point", "median", "mean")
+_UNREAD = ("cdf", "pmf")
+_BESIDE = ", or coverages with a boundary of lower and upper"
 # Share of numbers between 0 and 1 above which a column has levels, and others are errors. By hand.
-_MIN_SHARE_OF_LEVELS: Final = 0.9
+_MIN_SHARE_OF_LEVELS = 0.9
 # Cells of the wide table for one of the long one: 20 times is a table of few rows each with other
 # levels, most of it empty. By hand; a bound of memory.
-_CELLS_PER_ROW: Final = 20
+_CELLS_PER_ROW = 20
 
 
 class _CaseColumns(NamedTuple):
@@ -55,17 +55,17 @@ def is_long(cells: ParsedColumns) -> bool:
         inside = (finite > 0) & (finite < 1)
         bounded = inside | (finite == 0) | (finite == 1)
         fair = bool(inside.any()) and bool(bounded.mean() > _MIN_SHARE_OF_LEVELS)
-        y = cells.one("y")
+        y = cells.column("y")
         alone = y is not None and np.ptp(y) == 0
         return sure or (fair and (len(np.unique(finite)) < len(finite) or alone))
-    draws = cells.one("sample_id").codes
+    draws = cells.column("sample_id").codes
     different = len(np.unique(draws))
     if different < 2:
         return False
     cases = _case_codes(cells, _case_columns(cells, draws).names)
     count = int(cases.max(initial=-1)) + 1
-    if cells.one("y") is None:
-        pairs = len(np.unique(cases * len(cells.one("sample_id").labels) + draws))
+    if cells.column("y") is None:
+        pairs = len(np.unique(cases * len(cells.column("sample_id").labels) + draws))
         return count > 1 and pairs == cells.n == count * different
     order = np.lexsort((draws, cases))
     cases, sorted_draws, y = cases[order], draws[order], _y(cells)[order]
@@ -76,9 +76,9 @@ def is_long(cells: ParsedColumns) -> bool:
     return bool(several.mean() > 0.5) or _cases_by_position(cells, draws) is not None
 
 
-def without_long(said: Mapping[str, Any]) -> dict[str, Any]:
+def without_long(flags: Mapping[str, Any]) -> dict[str, Any]:
     """What is said of columns, and that the table is no long one."""
-    return {**said, **{role: said.get(role) or "" for role in LONG}}
+    return {**flags, **{role: flags.get(role) or "" for role in LONG}}
 
 
 def widened(
@@ -86,7 +86,7 @@ def widened(
 ) -> list[ParsedColumns]:
     """The parts of a long table, one for each model, with a row for each case."""
     columns = _case_columns(cells, _part_codes(cells))
-    return [_wide(part, columns, missing) for part in parts]
+    return [_wide(model, columns, missing) for model in parts]
 
 
 def refuse_long(cells: ParsedColumns, rule: str = "each row must be a case") -> None:
@@ -106,7 +106,7 @@ def _row_kinds(cells: ParsedColumns) -> IntArray | None:
     if not roles["output_type"]:
         both = roles["quantile_level"] and roles["sample_id"]
         return None if both else np.full(cells.n, 1 if roles["sample_id"] else 0)
-    types: Labels = cells.one("output_type")
+    types: Labels = cells.column("output_type")
     names = [str(label).strip().lower() for label in types.labels]
     if not {names[code] for code in np.unique(types.codes)} <= {*_TYPES, *_UNREAD}:
         return None
@@ -116,7 +116,7 @@ def _row_kinds(cells: ParsedColumns) -> IntArray | None:
 
 def _levels(cells: ParsedColumns) -> FloatArray:
     """The level that each row names; NaN where it names none."""
-    levels: FloatArray = cells.one("quantile_level").mapped(_level)
+    levels: FloatArray = cells.column("quantile_level").mapped(_level)
     if cells.roles["boundary"]:
         share = levels / 100 if (levels > 1).any() else levels
         sides = _sides(cells)
@@ -133,7 +133,7 @@ def _level(text: str) -> float:
 
 def _sides(cells: ParsedColumns) -> FloatArray:
     """−1 for the lower end of an interval, 1 for the upper one, NaN for what is neither."""
-    ends: Labels = cells.one("boundary")
+    ends: Labels = cells.column("boundary")
     sides = {"lower": -1.0, "upper": 1.0}
     return ends.mapped(lambda text: sides.get(text.strip().lower(), math.nan))
 
@@ -161,14 +161,14 @@ def codes_of(columns: Sequence[AnyArray]) -> IntArray:
     return np.asarray(codes)
 
 
-def _case_columns(cells: ParsedColumns, part: IntArray) -> _CaseColumns:
+def _case_columns(cells: ParsedColumns, part_codes: IntArray) -> _CaseColumns:
     """Which columns distinguish cases.
 
     All that have no other office, but for those that number the rows, or follow the level alone.
     """
     roles = cells.roles
     taken = {name for role in ("y", "point", "model", *LONG) for name in roles[role]}
-    parts = len(np.unique(part))
+    parts = len(np.unique(part_codes))
     several = 1 < parts < cells.n
     names = []
     for kind, name in cells.columns:
@@ -178,7 +178,7 @@ def _case_columns(cells: ParsedColumns, part: IntArray) -> _CaseColumns:
         used = len(np.unique(labels.codes))
         if used < 2 or NAMELESS.fullmatch(name) or (several and used == cells.n):
             continue
-        if several and len(np.unique(part * len(labels.labels) + labels.codes)) == parts:
+        if several and len(np.unique(part_codes * len(labels.labels) + labels.codes)) == parts:
             continue
         names.append(name)
     row_names = [name for name in roles["rows"] if name in names]
@@ -188,13 +188,13 @@ def _case_columns(cells: ParsedColumns, part: IntArray) -> _CaseColumns:
     return _CaseColumns(tuple(names), phrase)
 
 
-def _cases_by_position(cells: ParsedColumns, part: IntArray) -> IntArray | None:
+def _cases_by_position(cells: ParsedColumns, part_codes: IntArray) -> IntArray | None:
     """Cases by the place of their rows among those of the same part, where y shows that it is so.
 
     The place says nothing where y hardly varies, or is not the same in every part.
     """
-    order = np.argsort(part, kind="stable")
-    counts = np.unique(part, return_counts=True)[1]
+    order = np.argsort(part_codes, kind="stable")
+    counts = np.unique(part_codes, return_counts=True)[1]
     if len(counts) < 2 or len(set(counts.tolist())) > 1:
         return None
     y = _y(cells)[order].reshape(len(counts), -1)
@@ -212,7 +212,7 @@ def _positions(order: IntArray, counts: IntArray) -> IntArray:
 
 def _y(cells: ParsedColumns) -> FloatArray:
     """What happened; zeros where that is unknown."""
-    y = cells.one("y")
+    y = cells.column("y")
     return np.zeros(cells.n) if y is None else np.asarray(y)
 
 
@@ -260,11 +260,11 @@ def _wide(cells: ParsedColumns, by: _CaseColumns, missing: str) -> ParsedColumns
     if chosen.any():
         stated = _checked_levels(cells, chosen)[chosen]
         # 0.1 + 0.2 and 0.3 are one level
-        rounded, part = np.unique(np.round(stated, 12), return_inverse=True)
+        rounded, part_codes = np.unique(np.round(stated, 12), return_inverse=True)
         least = np.full(len(rounded), 1.0)
-        np.minimum.at(least, part, stated)
+        np.minimum.at(least, part_codes, stated)
         levels = tuple(least.tolist())
-        table = _table(cases, chosen, part, [f"level {level:g}" for level in levels])
+        table = _table(cases, chosen, part_codes, [f"level {level:g}" for level in levels])
         add("quantiles", [f"{roles['point'][0]} at {level:g}" for level in levels], table)
     chosen = kinds == 1
     if chosen.any():
@@ -273,8 +273,8 @@ def _wide(cells: ParsedColumns, by: _CaseColumns, missing: str) -> ParsedColumns
     for kind in (2, 3, 4):
         chosen = kinds == kind
         if chosen.any() and "point" not in assigned:
-            part = np.zeros(int(chosen.sum()), dtype=np.int64)
-            add("point", [_TYPES[kind]], _table(cases, chosen, part, [_TYPES[kind]]))
+            part_codes = np.zeros(int(chosen.sum()), dtype=np.int64)
+            add("point", [_TYPES[kind]], _table(cases, chosen, part_codes, [_TYPES[kind]]))
     if by.names and not roles["rows"]:
         assigned["rows"] = ("case",)
         columns["name", "case"] = cases.names()
@@ -337,7 +337,7 @@ def _checked_kinds(cells: ParsedColumns) -> IntArray:
                 )
         return kinds
     if roles["output_type"]:
-        types: Labels = cells.one("output_type")
+        types: Labels = cells.column("output_type")
         texts = [str(types.labels[code]) for code in np.unique(types.codes)]
         raise InputError(
             f"{cells.title}: output_type must contain {listed((*_TYPES, *_UNREAD))}, got "
@@ -373,7 +373,7 @@ def _checked_levels(cells: ParsedColumns, chosen: BoolArray) -> FloatArray:
 
 
 def _check_one_y(cases: _Cases) -> None:
-    y = cases.cells.one("y")
+    y = cases.cells.column("y")
     first_y = y[cases.first][cases.codes]
     wrong = (y != first_y) & ~(np.isnan(y) & np.isnan(first_y))
     if wrong.any():
@@ -404,11 +404,11 @@ def _check_constant(cases: _Cases) -> None:
             )
 
 
-def _table(cases: _Cases, chosen: BoolArray, part: IntArray, words: list[str]) -> FloatArray:
+def _table(cases: _Cases, chosen: BoolArray, part_codes: IntArray, words: list[str]) -> FloatArray:
     """A row for each case and a column for each part, of the rows that are chosen."""
     codes = cases.codes[chosen]
     width = len(words)
-    pair = codes * width + part
+    pair = codes * width + part_codes
     ordered = np.sort(pair)
     twice = ordered[1:][ordered[1:] == ordered[:-1]]
     title, phrase = cases.cells.title, cases.by.phrase
@@ -423,7 +423,7 @@ def _table(cases: _Cases, chosen: BoolArray, part: IntArray, words: list[str]) -
     if len(short) and (
         cases.missing == "error" or len(cases) * width > _CELLS_PER_ROW * len(codes) + 1_000_000
     ):
-        present = np.bincount(part[codes == short[0]], minlength=width)
+        present = np.bincount(part_codes[codes == short[0]], minlength=width)
         lacking = words[int(np.argmin(present > 0))]
         every = f"its {words[0]}" if width == 1 else f"all {width} {words[0].split()[0]}s"
         raise InputError(
@@ -432,7 +432,7 @@ def _table(cases: _Cases, chosen: BoolArray, part: IntArray, words: list[str]) -
             f"{phrase}. {name_roles(missing='drop')} omits such cases"
         )
     table = np.full((len(cases), width), math.nan)
-    table.reshape(-1)[pair] = cases.cells.one("point")[chosen]
+    table.reshape(-1)[pair] = cases.cells.column("point")[chosen]
     return table
 
 
@@ -450,11 +450,11 @@ def _draws(cases: _Cases, chosen: BoolArray) -> FloatArray:
     same = (codes[order][1:] == codes[order][:-1]) & (draw[order][1:] == draw[order][:-1])
     counts = np.bincount(codes, minlength=len(cases))
     width = int(counts.max())
-    part = _positions(order, counts)
+    part_codes = _positions(order, counts)
     if same.any():
-        part = draw  # so that the same draw is met twice
+        part_codes = draw  # so that the same draw is met twice
         width = len(used)
-    return _table(cases, chosen, part, [f"draw {k + 1}" for k in range(width)])
+    return _table(cases, chosen, part_codes, [f"draw {k + 1}" for k in range(width)])
 
 
 def _numbered(label: Any) -> tuple[float, str]:
@@ -467,12 +467,12 @@ def _numbered(label: Any) -> tuple[float, str]:
 # ---- rows of several models under one another, where no column was taken for the model's name ----
 
 # More labels than that are rarely models, and each is assessed. By hand.
-MAX_MODELS: Final = 100
+MAX_MODELS = 100
 # That labels at random share out rows that are k times there as k models would, at most: a refusal
 # by mistake must be rare.
-_MAX_CHANCE: Final = 1e-3
+_MAX_CHANCE = 1e-3
 # Share of rows that must be those of every label: a few that some model lacks hide no stack.
-_MIN_SHARE_OF_ROWS: Final = 0.9
+_MIN_SHARE_OF_ROWS = 0.9
 
 
 def check_unstacked(table: Source, cells: ParsedColumns) -> None:
@@ -482,18 +482,18 @@ def check_unstacked(table: Source, cells: ParsedColumns) -> None:
     same y and inputs, as often and varied enough for that to be no chance. Where a column was
     taken for the model's name, it is asked of the first model, and of levels of quantiles alone.
     """
-    models = cells.one("model")
+    models = cells.column("model")
     if models is not None and _is_wide(cells):
         return
-    rows = np.flatnonzero(np.isfinite(cells.one("y")))
+    rows = np.flatnonzero(np.isfinite(cells.column("y")))
     if models is not None:
         rows = rows[models.codes[rows] == models.codes[0]]
     cells = cells if len(rows) == cells.n else cells.take(rows)
-    roles, y = cells.roles, cells.one("y")
+    roles, y = cells.roles, cells.column("y")
     stated = {name for role, name, _ in roles.uses() if role.name not in roles.guessed}
     taken = stated | {name for role, name, _ in roles.uses() if role.name != "groups"}
     free = [name for name in table.names if name and name not in taken]
-    names = cells.one("rows")
+    names = cells.column("rows")
     if not free or len(y) < 10:
         return
     units = codes_of([y])
@@ -516,11 +516,13 @@ def check_unstacked(table: Source, cells: ParsedColumns) -> None:
             percent = BY_NAME["quantile_level"].matches(normal_form(name))
             if not _lie_within(shown, 100 if percent else 1):
                 continue
-        others = [c for c in inputs if not (isinstance(c, Labels) and _same(c.codes, labels.codes))]
+        other_inputs = [
+            c for c in inputs if not (isinstance(c, Labels) and _same(c.codes, labels.codes))
+        ]
         if names is not None:
             sure = _names_again(units, labels.codes)
         else:
-            sure = _rows_again(y, others, labels.codes, len(used))
+            sure = _rows_again(y, other_inputs, labels.codes, len(used))
         if sure:
             stacked.append((name, shown))
     if not stacked:
@@ -557,10 +559,10 @@ def _is_wide(cells: ParsedColumns) -> bool:
     return any(cells.roles[role] for role in wide)
 
 
-def _same(one: IntArray, other: IntArray) -> bool:
+def _same(first: IntArray, other: IntArray) -> bool:
     """Whether two columns of codes divide rows alike."""
-    pairs = len(np.unique(codes_of([one, other])))
-    return pairs == len(np.unique(one)) == len(np.unique(other))
+    pairs = len(np.unique(codes_of([first, other])))
+    return pairs == len(np.unique(first)) == len(np.unique(other))
 
 
 def _repeats(units: IntArray) -> bool:
@@ -589,11 +591,11 @@ def _under_every_label(units: IntArray, labels: IntArray, used: int) -> BoolArra
     """Which rows are of units that stand under every label, equally often."""
     pairs = codes_of([units, labels])
     _, first, counts = np.unique(pairs, return_index=True, return_counts=True)
-    own = units[first]
+    pair_units = units[first]
     least, most = np.full(units.max() + 1, len(units)), np.zeros(units.max() + 1, dtype=np.int64)
-    np.minimum.at(least, own, counts)
-    np.maximum.at(most, own, counts)
-    return np.asarray(((np.bincount(own) == used) & (least == most))[units])
+    np.minimum.at(least, pair_units, counts)
+    np.maximum.at(most, pair_units, counts)
+    return np.asarray(((np.bincount(pair_units) == used) & (least == most))[units])
 
 
 def _rows_again(y: FloatArray, inputs: Sequence[Any], labels: IntArray, used: int) -> bool:
@@ -606,9 +608,9 @@ def _rows_again(y: FloatArray, inputs: Sequence[Any], labels: IntArray, used: in
     y, units, labels = y[shared], units[shared], labels[shared]
     blocks = units[np.lexsort((units, labels))].reshape(used, -1)
     sequence = y[np.argsort(labels, kind="stable")].reshape(used, -1)
-    apart = np.count_nonzero(np.diff(labels)) == used - 1 and (sequence == sequence[0]).all()
+    in_blocks = np.count_nonzero(np.diff(labels)) == used - 1 and (sequence == sequence[0]).all()
     chance = (math.factorial(min(used, 20)) / min(used, 20) ** min(used, 20)) ** blocks.shape[1]
-    if chance > _MAX_CHANCE and not apart:
+    if chance > _MAX_CHANCE and not in_blocks:
         return False
     if telling(blocks[0]) if inputs else telling(sequence[0]):
         return True

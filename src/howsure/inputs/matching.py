@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -71,7 +71,7 @@ def in_one_order(parts: Sequence[ParsedColumns]) -> list[ParsedColumns]:
             f"{quoted(parts[0].model)} and {listed(lacking.labels, 6) or 'none'} of "
             f"{quoted(lacking.model)}"
         )
-    labels = ordered(label for each in every for label in each)
+    labels = ordered(label for classes in every for label in classes)
     reordered = []
     for cells in parts:
         key: CellKey = ("number", cells.roles["y"][0])
@@ -109,13 +109,13 @@ def in_common(parts: Sequence[ParsedColumns]) -> tuple[list[ParsedColumns], dict
 
 def kept_rows(parts: Sequence[ParsedColumns], gaps: Mapping[str, int]) -> BoolArray:
     """The aligned rows that miss nothing in any model."""
-    kept = np.logical_and.reduce([cells.complete() for cells in parts])
-    if not kept.any():
+    complete = np.logical_and.reduce([cells.complete() for cells in parts])
+    if not complete.any():
         gaps_told = ", ".join(
             f"{count} cells missing in {quoted(name)}" for name, count in gaps.items()
         )
         raise NoneKeptError(f"every row has missing cells: {gaps_told}", gaps)
-    return np.asarray(kept)
+    return np.asarray(complete)
 
 
 def lacking_y(parts: Sequence[ParsedColumns]) -> BoolArray:
@@ -129,12 +129,12 @@ def lacking_y(parts: Sequence[ParsedColumns]) -> BoolArray:
 
 
 # y that was written with six digits, or in single precision, is the same y.
-_Y_TOLERANCE: Final = 1e-6
+_Y_TOLERANCE = 1e-6
 
 
 def split_models(cells: ParsedColumns) -> list[ParsedColumns]:
     """One part for each label of the model column, in order of appearance; all without one."""
-    column = cells.one("model")
+    column = cells.column("model")
     if column is None:
         return [cells]
     used, first = np.unique(column.codes, return_index=True)
@@ -159,7 +159,7 @@ def align(parts: Sequence[ParsedColumns]) -> list[ParsedColumns]:
     return [named[0], *(_aligned(named[0], other) for other in named[1:])]
 
 
-def check_same_rows(parts: Sequence[ParsedColumns], kept: BoolArray) -> None:
+def check_same_rows(parts: Sequence[ParsedColumns], complete: BoolArray) -> None:
     """Raise `InputError` where aligned parts differ in y or in a group column.
 
     Values of y may differ by a millionth of themselves, as they do after 32-bit storage.
@@ -167,13 +167,13 @@ def check_same_rows(parts: Sequence[ParsedColumns], kept: BoolArray) -> None:
     if len(parts) == 1:
         return
     first = parts[0]
-    truth = first.one("y")
-    size = float(np.abs(truth[kept]).max(initial=0.0))
+    truth = first.column("y")
+    size = float(np.abs(truth[complete]).max(initial=0.0))
     for other in parts[1:]:
-        same = other.one("y")
+        same = other.column("y")
         with np.errstate(over="ignore", invalid="ignore"):
             near = np.abs(same - truth) <= _Y_TOLERANCE * np.abs(truth) + 1e-12 * size
-        wrong = kept & ~near
+        wrong = complete & ~near
         if wrong.any():
             row = int(np.argmax(wrong))
             raise InputError(
@@ -184,7 +184,7 @@ def check_same_rows(parts: Sequence[ParsedColumns], kept: BoolArray) -> None:
             )
         ours, theirs = first.of("groups"), other.of("groups")
         for name in ours.keys() & theirs.keys():
-            differ = kept & ~_equal(ours[name], theirs[name])
+            differ = complete & ~_equal(ours[name], theirs[name])
             if differ.any():
                 row = int(first.places[np.argmax(differ)])
                 raise InputError(
@@ -196,7 +196,7 @@ def check_same_rows(parts: Sequence[ParsedColumns], kept: BoolArray) -> None:
 
 def _with_names(cells: ParsedColumns) -> ParsedColumns:
     """The rows that do not miss their name."""
-    names = cells.one("rows")
+    names = cells.column("rows")
     return cells if names is None or not absent(names).any() else cells.take(~absent(names))
 
 
@@ -238,7 +238,7 @@ def _no_models(cells: ParsedColumns) -> str:
 
 def _keys(cells: ParsedColumns) -> list[str] | None:
     """Names of the rows as text, so that 1 in one table is 1 in another."""
-    names = cells.one("rows")
+    names = cells.column("rows")
     if names is None:
         return None
     keys = [str(name) for name in names]
@@ -251,8 +251,8 @@ def _keys(cells: ParsedColumns) -> list[str] | None:
     return keys
 
 
-def _equal(one: Labels, other: Labels) -> BoolArray:
+def _equal(first: Labels, other: Labels) -> BoolArray:
     """Whether each row has the same label in both."""
-    code_of = {str(label): code for code, label in enumerate(one.labels.tolist())}
+    code_of = {str(label): code for code, label in enumerate(first.labels.tolist())}
     moved = np.asarray([code_of.get(str(label), -2) for label in other.labels.tolist()] + [-1])
-    return np.asarray(one.codes == moved[other.codes])
+    return np.asarray(first.codes == moved[other.codes])

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Siz
 from dataclasses import field, replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from howsure.core.arrays import shortened
+from howsure.core.arrays import check_fraction, shortened
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.text import quoted
@@ -77,7 +77,7 @@ def in_words(name: str) -> str:
     return " ".join(re.findall(r"[a-z]+|\d+", spaced.lower()))
 
 
-_SPREAD: Final = re.compile(
+_SPREAD = re.compile(
     r"\b(sds?|stds?|stdevs?|stddevs?|sigmas?|standard deviations?|vars?(?! ?\d)|variances?"
     r"|unc|uncert|uncertaint(y|ies)|epistemic|aleatoric)\b"
 )
@@ -93,13 +93,9 @@ def stated_spreads(names: Iterable[str]) -> list[str]:
     return [name for name in names if _SPREAD.search(in_words(name))]
 
 
-CENSORED: Final = frozenset(
-    ("censored", "is censored", "right censored", "censoring", "censor", "cens")
-)
+CENSORED = frozenset(("censored", "is censored", "right censored", "censoring", "censor", "cens"))
 """Names, in words, of columns that say where y is censored."""
-EVENTS: Final = frozenset(
-    ("event", "event observed", "observed event", "status", "died", "dead", "death")
-)
+EVENTS = frozenset(("event", "event observed", "observed event", "status", "died", "dead", "death"))
 """Names of columns that say where it is not."""
 
 
@@ -123,9 +119,9 @@ def likely_ends(names: Iterable[str]) -> tuple[str, str] | None:
     words = {name: frozenset(in_words(name).split()) for name in names}
     predicted = {name: word for name, word in words.items() if word & _PREDICTED}
     for pool in (predicted, words):
-        low = {held - _LOW: name for name, held in pool.items() if held & _LOW}
-        high = {held - _HIGH: name for name, held in pool.items() if held & _HIGH}
-        pairs = [(low[rest], high[rest]) for rest in low if rest in high]
+        low = {word - _LOW: name for name, word in pool.items() if word & _LOW}
+        high = {word - _HIGH: name for name, word in pool.items() if word & _HIGH}
+        pairs = [(low[stem], high[stem]) for stem in low if stem in high]
         if pool is predicted and not pairs and len(low) == len(high) == 1:
             pairs = list(zip(low.values(), high.values(), strict=True))
         if pairs:
@@ -292,16 +288,15 @@ class Roles:
         """Whether y is a class."""
         return bool(self["softmax"] or self["label_set"] or self["stated_confidence"])
 
-    def one(self, role: str) -> str | None:
+    def column(self, role: str) -> str | None:
         """The one column of a role, if there is one."""
         return next(iter(self[role]), None)
 
     def only(self, wanted: Callable[[Role], bool]) -> Roles:
         """The same for some roles alone."""
         names = {role.name for role in ROLES if wanted(role)}
-        return replace(
-            self, columns={n: column for n, column in self.columns.items() if n in names}
-        )
+        columns = {role: names_of for role, names_of in self.columns.items() if role in names}
+        return replace(self, columns=columns, law=self.law if "law" in names else None)
 
     def having(
         self,
@@ -324,24 +319,24 @@ class Roles:
             words_of.setdefault(column, []).append(words)
         return words_of
 
-    def _words(self, role: Role, place: int) -> str:
-        told = role.told or role.name
+    def _words(self, role: Role, position: int) -> str:
+        words = role.told or role.name
         if role.name == "point" and self.long:
             return "prediction, one part per row"
         if role.name in ("lower", "upper", "label_set"):
-            share = self.coverages[place]
-            return told if share is None else f"{told} at {100 * share:g} %"
+            share = self.coverages[position]
+            return words if share is None else f"{words} at {100 * share:g} %"
         if role.name == "softmax":
-            return f"{told} {self.labels[place] or 'the positive class'}"
+            return f"{words} {self.labels[position] or 'the positive class'}"
         if role.name == "quantiles":
-            level = self.levels[place]
+            level = self.levels[position]
             bounds = {0.0: "lower bound of y", 1.0: "upper bound of y"}
-            return bounds.get(level, f"{told} {level:g}")
+            return bounds.get(level, f"{words} {level:g}")
         if role.name == "law" and self.law is not None:
-            return f"{list(self.law.columns())[place]} {told} {self.law.name}"
+            return f"{list(self.law.columns())[position]} {words} {self.law.name}"
         if self.encoder is not None and role.name == "encode":
-            return f"{told} {encoder_name(self.encoder)}"
-        return told
+            return f"{words} {encoder_name(self.encoder)}"
+        return words
 
 
 def explain_models(
@@ -381,16 +376,16 @@ def encoder_name(encoder: Encoder) -> str:
     return str(getattr(encoder, "__name__", type(encoder).__name__))
 
 
-def parse_encode(given: Any) -> tuple[str, Encoder] | None:
+def parse_encode(stated: Any) -> tuple[str, Encoder] | None:
     """The column to encode and its encoder; None where none is given."""
-    if given is None or (isinstance(given, Sized) and len(given) == 0):
+    if stated is None or (isinstance(stated, Sized) and len(stated) == 0):
         return None
-    if isinstance(given, Mapping):
-        pairs = list(given.items())
+    if isinstance(stated, Mapping):
+        pairs = list(stated.items())
     else:
-        parts = [given] if isinstance(given, str) else given
-        if not isinstance(parts, Sequence) or not all(isinstance(part, str) for part in parts):
-            raise InputError(f"encode must be a mapping or COLUMN=ENCODER, got {shortened(given)}")
+        parts = [stated] if isinstance(stated, str) else stated
+        if not isinstance(parts, Sequence) or not all(isinstance(text, str) for text in parts):
+            raise InputError(f"encode must be a mapping or COLUMN=ENCODER, got {shortened(stated)}")
         pairs = [(column, encoder) for column, _, encoder in (p.partition("=") for p in parts)]
     if len(pairs) > 1:
         raise InputError(f"encode must name one column, got {len(pairs)}")
@@ -398,7 +393,7 @@ def parse_encode(given: Any) -> tuple[str, Encoder] | None:
     if not isinstance(column, str) or not column or (isinstance(encoder, str) and not encoder):
         raise InputError(
             "encode must be COLUMN=ENCODER, such as note=transformers:FOLDER, got "
-            f"{shortened(given)}"
+            f"{shortened(stated)}"
         )
     return column, encoder
 
@@ -426,21 +421,19 @@ def parse_law(text: str) -> LawColumns:
 Families = dict[str, dict[str, str]]
 """For each model its columns, by what each would be called were the model alone."""
 
-KEYS: Final = ("unique_id", "ds", "cutoff")
+KEYS = ("unique_id", "ds", "cutoff")
 """What nixtla calls the series of a row, its time, and when it was forecast."""
 # As of clusters by which advice is tried (MIN_BATCHES in `howsure.engine.autocorrelation`).
-MIN_SERIES: Final = 10
+MIN_SERIES = 10
 """From which on guessed series are clusters; a few clusters prove nothing, so they are groups."""
 
-_LEVEL_NUMBER: Final = r"\d+(?:\.\d+)?"
-_NIXTLA: Final = re.compile(
+_LEVEL_NUMBER = r"\d+(?:\.\d+)?"
+_NIXTLA = re.compile(
     rf"(?P<model>.+?)(?:-(?P<side>lo|hi)-(?P<percent>{_LEVEL_NUMBER})|[-_]ql(?P<level>0?\.\d+)"
     r"|-(?P<median>median))"
 )
-_SPLIT: Final = re.compile(r"[_\-. ]+")
-_SURE_POINTS: Final = frozenset(
-    ("pred", "prediction", "predicted", "y_pred", "ypred", "yhat", "y_hat")
-)
+_SPLIT = re.compile(r"[_\-. ]+")
+_SURE_POINTS = frozenset(("pred", "prediction", "predicted", "y_pred", "ypred", "yhat", "y_hat"))
 
 
 def nixtla(names: Sequence[str]) -> Families:
@@ -533,3 +526,198 @@ def _is_whole(names: frozenset[str]) -> bool:
     quantiles = sum(map(is_quantile, names))
     ends = bool(sides) and sides.count("lower") == sides.count("upper")
     return (sd and centre) or ends or quantiles > 1 or bool(names & _SURE_POINTS)
+
+
+# ---- what flags and names say of intervals, of quantiles and of missing values -------------------
+
+
+Coverages = float | Sequence[float] | None
+
+
+class IntervalColumns(NamedTuple):
+    """Two columns that are the ends of intervals, and their nominal coverage if it is known."""
+
+    lower: str
+    upper: str
+    coverage: float | None
+
+
+def flagged_pairs(
+    coverage: Coverages, lowers: Sequence[str], uppers: Sequence[str]
+) -> tuple[IntervalColumns, ...]:
+    """Pairs of the columns that flags name, with the coverages that flags or names tell."""
+    if len(lowers) != len(uppers):
+        raise InputError(
+            f"lower and upper must have the same number of columns, got {len(lowers)} and "
+            f"{len(uppers)}"
+        )
+    if not lowers:
+        return ()
+    shares: list[float | None] = [*flagged_coverages(coverage)]
+    if not shares:
+        shares = [_shared_coverage(*pair) for pair in zip(lowers, uppers, strict=True)]
+    if len(shares) != len(lowers):
+        raise InputError(
+            f"coverage needs one number for each of {len(lowers)} pairs of lower and upper, got "
+            f"{len(shares)}"
+        )
+    return _checked([IntervalColumns(*three) for three in zip(lowers, uppers, shares, strict=True)])
+
+
+def stated_missing(stated: Any) -> tuple[float, ...]:
+    """The numbers that stand for missing values."""
+    if stated is None or stated == "":
+        return ()
+    marks: dict[float, None] = {}
+    for item in stated if isinstance(stated, list | tuple) else [stated]:
+        number = None if isinstance(item, bool) else as_number(str(item))
+        if number is None:
+            raise InputError(
+                "missing_value must be a finite number, such as -9999, or several, got "
+                f"{item!r}; empty cells, NA and NaN always count as missing"
+            )
+        marks[number] = None
+    return tuple(marks)
+
+
+def flagged_coverages(coverage: Coverages) -> list[float]:
+    """The coverages of a flag, each in (0, 1)."""
+    if coverage is None:
+        return []
+    return [
+        check_fraction(item, "coverage")
+        for item in (coverage if isinstance(coverage, Sequence) else [coverage])
+    ]
+
+
+def guessed_pairs(names: Iterable[str], coverage: Coverages) -> tuple[IntervalColumns, ...]:
+    """Pairs of columns whose names say that they are the two ends of intervals."""
+    ends: dict[tuple[str, float | None, str], str] = {}
+    for name in names:
+        end = bound(name)
+        if end is None:
+            continue
+        if end.unclear:
+            raise InputError(
+                f"the coverage in the name {quoted(name)} is ambiguous: {_how_to_name_ends()}"
+            )
+        key = (end.stem, end.coverage, end.side)
+        if key in ends:
+            chosen: dict[str, Any] = {"lower": ..., "upper": ..., end.side: ends[key]}
+            spelling = name_roles(**chosen, coverage=0.9)
+            raise two_readings(end.side, [ends[key], name], spelling)
+        ends[key] = name
+    pairs = []
+    for (stem, share, side), name in ends.items():
+        other = ends.get((stem, share, "upper" if side == "lower" else "lower"))
+        if other is None:
+            raise InputError(
+                f"column {quoted(name)} looks like the {side} end of intervals, but the other "
+                f"end is missing: {_how_to_name_ends()}"
+            )
+        if side == "lower":
+            pairs.append(IntervalColumns(name, other, share))
+    return _checked(_with_coverage(pairs, flagged_coverages(coverage)))
+
+
+def guessed_levels(names: Iterable[str]) -> tuple[dict[float, str], dict[str, str]]:
+    """Columns whose names say that they are quantiles, by level; and notes on those left out."""
+    level_of = quantile_levels(names)
+    notes = {
+        name: f"its number is ambiguous; state the level with {name_roles(quantiles={0.05: name})}"
+        for name, level in level_of.items()
+        if level is None
+    }
+    if len(notes) > 1:
+        raise InputError(
+            f"the levels in the names {listed(notes)} are ambiguous: pass "
+            f"{name_roles(quantiles={0.05: ..., 0.95: ...})}, or "
+            f"{name_roles(quantiles='')} if they are "
+            "not quantiles"
+        )
+    levels: dict[float, str] = {}
+    for name, level in level_of.items():
+        if level is None:
+            continue
+        if level in levels:
+            raise two_readings(
+                f"quantile {level:g}",
+                [levels[level], name],
+                f"{name_roles(quantiles={level: name})} with every level",
+            )
+        levels[level] = name
+    if len(levels) == 1 and 0.5 not in levels:
+        ((level, name),) = levels.items()
+        if name.strip().isalnum():
+            way = name_roles(quantiles={level: name})
+            return {}, {**notes, name: f"only one quantile; use it with {way}"}
+    return levels, notes
+
+
+def as_number(text: str) -> float | None:
+    """The finite number that text stands for, if it does."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def two_readings(what: str, columns: Sequence[str], spelling: str = "") -> InputError:
+    """The error for a role, or what else is one column, that several names claim."""
+    if not spelling:
+        spelling = " or ".join(name_roles(**{what: name}) for name in columns[:2])
+    return InputError(
+        f"{what} must be one column, but the names of {len(columns)} match: {listed(columns)}; "
+        f"pass {spelling}"
+    )
+
+
+def _how_to_name_ends() -> str:
+    ends = name_roles(lower=..., upper=..., coverage=0.9)
+    return f"pass {ends}, or {name_roles(lower='')} if it is not an interval"
+
+
+def _with_coverage(pairs: list[IntervalColumns], coverages: list[float]) -> list[IntervalColumns]:
+    """Give the coverage of a flag to the one pair whose name has none."""
+    if not coverages or len(pairs) != 1:
+        return pairs
+    pair = pairs[0]
+    if len(coverages) > 1:
+        if pair.coverage is None:
+            raise InputError(
+                f"coverage must be one number for the one pair {quoted(pair.lower)} and "
+                f"{quoted(pair.upper)}, got {coverages}"
+            )
+        return pairs
+    if pair.coverage is not None and not math.isclose(pair.coverage, coverages[0]):
+        raise InputError(
+            f"the names {quoted(pair.lower)} and {quoted(pair.upper)} imply a coverage of "
+            f"{pair.coverage:g}, but coverage is {coverages[0]:g}: if the names are wrong, pass "
+            f"{name_roles(lower=pair.lower, upper=pair.upper, coverage=coverages[0])}"
+        )
+    return [IntervalColumns(pair.lower, pair.upper, coverages[0])]
+
+
+def _shared_coverage(lower: str, upper: str) -> float | None:
+    shares = [end.coverage if (end := bound(name)) else None for name in (lower, upper)]
+    return shares[0] if shares[0] == shares[1] else None
+
+
+def _checked(pairs: list[IntervalColumns]) -> tuple[IntervalColumns, ...]:
+    shares = [pair.coverage for pair in pairs]
+    if len(pairs) > 1 and (None in shares or len(set(shares)) < len(shares)):
+        coverages_told = ", ".join(f"{quoted(p.lower)} at {p.coverage or 'unknown'}" for p in pairs)
+        raise InputError(
+            f"several intervals must have different known coverages, got {coverages_told}: pass "
+            f"{name_roles(lower=..., upper=..., coverage=0.9)}"
+        )
+    return tuple(pairs)
+
+
+def level_and_column(text: str) -> tuple[float, str]:
+    level, equals, name = text.partition("=")
+    number = as_number(level)
+    if not equals or not name or number is None:
+        raise InputError(f"a quantile must be LEVEL=COLUMN, such as 0.05=low, got {text!r}")
+    return number, name

@@ -11,15 +11,14 @@ from contextlib import closing, suppress
 from dataclasses import field, replace
 from pathlib import Path, PurePath
 from types import MappingProxyType
-from typing import Any, Final, Unpack, final
+from typing import Any, Unpack, final
 
 import numpy as np
 import pyarrow as pa
 
-from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.arrays import AnyArray, BoolArray, IntArray
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError, within
-from howsure.core.labels import Categories
 from howsure.core.text import quoted
 from howsure.core.weights import Weights
 from howsure.inputs import values
@@ -47,8 +46,8 @@ from howsure.inputs.tables import Loaded, read_decided
 from howsure.inputs.values import Labels
 from howsure.predictions import EvalSet
 
-_Y = "\0y"  # the name of a column that no file has
-_WHEN: Final = ("time", "cutoff", "horizon", "series")  # roles that say when a row came
+_ZEROS = "\0zeros"  # the name of a column that no file has
+_WHEN = ("time", "cutoff", "horizon", "series")  # roles that say when a row came
 
 
 @frozen(kw_only=True)
@@ -87,8 +86,6 @@ class NewRows:
     gaps: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
-    __repr__ = brief_repr
-
 
 def load_new(
     source: Any,
@@ -100,12 +97,12 @@ def load_new(
     crossing: Crossing = "error",
     encoding: str | None = None,
     decimal: str = ".",
-    first_row: int | None = None,
+    outcomes: bool = True,
     **columns: Unpack[Columns],
 ) -> NewRows:
     """Read one table of predictions that need no y.
 
-    Of a part of one, whose first row has the number `first_row`, neither y nor gaps are reported.
+    Without `outcomes`, as of some rows of one, neither y nor gaps are reported.
     """
     if isinstance(source, list | tuple):
         raise InputError(f"give one table of new rows, got {len(source)}")
@@ -129,14 +126,13 @@ def load_new(
         wanted = ("prediction", "order", "long", *["outcome"] * roles.long)  # y tells cases
         return roles.only(lambda role: role.of in wanted and role.name != "rows").having(needs)
 
-    said: Any = _without_absent(table, columns, needs)
-    with counted(first_row or 0, lines=table.from_text):
+    flags: Any = _without_absent(table, columns, needs)
+    with counted(table.first_row, lines=table.from_text):
         with within(table.title):
-            roles = assign_roles(table.names, said, outcome=False)
-        cells, roles = read_decided(table, roles, said, needed, outcome=False)
+            roles = assign_roles(table.names, flags, outcome=False)
+        cells, roles = read_decided(table, roles, flags, needed, outcome=False)
         refuse_long(cells)
         cells = as_reference(cells, features, table)
-        cells.check_finite()
         models = split_models(cells)
         if len(models) != 1:
             raise InputError(
@@ -148,12 +144,12 @@ def load_new(
         chosen = replace(cells.take(complete), model=models[0].model or "model")
         weights = None
         notes: tuple[str, ...] = ()
-        if first_row is None:
+        if outcomes:
             chosen, weights, notes = _with_outcomes(chosen, table, roles, complete)
             gaps_told = gap_notes(chosen.n, len(complete), gaps)
             notes = (*told_of_marks([cells]), *notes, *gaps_told)
         if not (labelled := bool(chosen.roles["y"])):
-            chosen = chosen.with_columns({("number", _Y): np.zeros(chosen.n)}, {"y": (_Y,)})
+            chosen = _with_zeros(chosen, "y")
         (evalset,) = build([chosen], crossing=crossing)
     if weights is not None:
         evalset = replace(evalset, weights=weights)
@@ -182,20 +178,20 @@ def gap_notes(served: int, n: int, gaps: Mapping[str, int]) -> tuple[str, ...]:
 
 def _without_absent(table: Source, columns: Columns, needs: Mapping[str, tuple[str, ...]]) -> Any:
     """What is said of columns, of a table that may lack those that are not needed."""
-    said: dict[str, Any] = {name: value for name, value in columns.items() if value is not None}
+    flags: dict[str, Any] = {name: value for name, value in columns.items() if value is not None}
     for role in ROLES:
-        if role.of == "prediction" or role.kind is None or role.name not in said:
+        if role.of == "prediction" or role.kind is None or role.name not in flags:
             continue
-        stated = said[role.name]
+        stated = flags[role.name]
         if role.name in ("groups", "features"):
             names = stated.split(",") if isinstance(stated, str) else stated
-            said[role.name] = [name for name in names if name in table.names]
+            flags[role.name] = [name for name in names if name in table.names]
         elif role.many or role.name == "encode" or stated not in table.names:
-            said[role.name] = ""
+            flags[role.name] = ""
     for name, names in needs.items():
         if names:
-            said[name] = [*dict.fromkeys((*names, *(said.get(name) or ())))]
-    return said
+            flags[name] = [*dict.fromkeys((*names, *(flags.get(name) or ())))]
+    return flags
 
 
 def as_reference(cells: ParsedColumns, kinds: Mapping[str, str], table: Source) -> ParsedColumns:
@@ -216,7 +212,9 @@ def as_reference(cells: ParsedColumns, kinds: Mapping[str, str], table: Source) 
                     if kind == "label"
                     else values.numbers(text, name, decimal=table.decimal)
                 )
-    return replace(cells, columns=columns)
+    cells = replace(cells, columns=columns)
+    cells.check_finite()
+    return cells
 
 
 def _with_outcomes(
@@ -238,7 +236,7 @@ def _with_outcomes(
     for name, gone in outcomes.missing().items():
         why = f"{quoted(name)} is missing in {int(gone.sum())} rows, so the result is not assessed."
         return cells, None, (why,)
-    y, weights = outcomes.one("y"), outcomes.one("weights")
+    y, weights = outcomes.column("y"), outcomes.column("weights")
     if weights is not None:
         weights = Weights.checked(weights, roles.weights_kind)
     cells = cells.with_columns({("number", roles["y"][0]): y}, {"y": roles["y"]})
@@ -264,8 +262,6 @@ class NewFile:
     name: PurePath  # its path within the folder that was given; that of the file otherwise
     pieces: tuple[FilePiece, ...]
 
-    __repr__ = brief_repr
-
     @property
     def path(self) -> str:
         """Its path or address."""
@@ -276,7 +272,7 @@ class NewFile:
         """Whether its cells are text."""
         return self.place.form in TEXT_ENDINGS
 
-    def told(self) -> tuple[str, ...]:
+    def folder_columns(self) -> tuple[str, ...]:
         """The columns that its folders say and it lacks."""
         return self.pieces[0].folder_columns if self.place.partition else ()
 
@@ -300,19 +296,21 @@ def new_files(source: Any, **reading: Any) -> tuple[NewFile, ...]:
         raise InputError(f"new rows must be in files, got {type(source).__name__}")
     path = os.fspath(source)
     near = places(path).places
-    above = [os.path.dirname(place.path) for place in near]
+    above = [os.path.dirname(location.path) for location in near]
     base = path if is_folder(path) else os.path.commonpath(above)
-    pieces: dict[Place, list[FilePiece]] = {place: [] for place in near}
+    pieces: dict[Place, list[FilePiece]] = {location: [] for location in near}
     for piece in file_pieces(near, **reading):
         pieces[piece.place].append(piece)
-    for place, own_pieces in pieces.items():
+    for location, own_pieces in pieces.items():
         if not own_pieces:
-            raise InputError(f"{place.path}: the table has columns but no rows")
+            raise InputError(f"{location.path}: the table has columns but no rows")
     return tuple(
         NewFile(
-            place=place, name=PurePath(os.path.relpath(place.path, base)), pieces=tuple(own_pieces)
+            place=location,
+            name=PurePath(os.path.relpath(location.path, base)),
+            pieces=tuple(own_pieces),
         )
-        for place, own_pieces in pieces.items()
+        for location, own_pieces in pieces.items()
     )
 
 
@@ -340,20 +338,6 @@ def targets(files: Sequence[NewFile], output: Path) -> dict[Path, list[NewFile]]
 
 
 @final
-class NewBatch(ReadRows):
-    """Some rows of a file as they are."""
-
-    def __init__(
-        self, piece: FilePiece, notes: tuple[str, ...], table: pa.Table, start: int
-    ) -> None:
-        super().__init__(table, piece.file, from_text=piece.from_text, decimal=piece.decimal)
-        self.folder = None if piece.place.remote else Path(piece.file).parent
-        self.notes = notes
-        self.start = start  # the number of the first row in the file
-        self.n = table.num_rows
-
-
-@final
 @frozen(kw_only=True)
 class NewReading:
     """How new rows are read."""
@@ -363,29 +347,23 @@ class NewReading:
     options: Mapping[str, Any]  # how cells and files are read, as `howsure.load` takes it
     rows: int = BATCH_ROWS  # that are read at once
 
-    __repr__ = brief_repr
-
-    def batches(self, piece: FilePiece) -> Iterator[NewBatch]:
+    def batches(self, piece: FilePiece) -> Iterator[ReadRows]:
         """The rows of a file, or of a part of one, as they are."""
-        notes = piece.notes
         kinds: dict[str, Kind] = dict.fromkeys(piece.names, "text" if piece.from_text else "key")
-        start = piece.first_row
+        first_row = piece.first_row
         with closing(piece.batches(kinds, self.rows)) as tables:
             for table in regrouped(tables, self.rows):
-                yield NewBatch(piece, notes, table, start)
-                start += table.num_rows
-        if not start:
+                yield ReadRows.of(piece, table, first_row)
+                first_row += table.num_rows
+        if not first_row:
             raise InputError(f"{piece.file}: the table has columns but no rows")
 
-    def rows_of(self, batch: NewBatch) -> NewRows:
-        """The predictions of a batch. A message on a row counts from the start of the file."""
-        return load_new(batch, first_row=batch.start, **self.needs, **self.options, **self.columns)
+    def load(self, source: Any, *, outcomes: bool) -> NewRows:
+        """The predictions of a table, or of a batch of one."""
+        return load_new(source, outcomes=outcomes, **self.needs, **self.options, **self.columns)
 
 
 # ---- inputs of rows whose y is not known yet, or not for all of them -----------------------------
-
-_NO_PREDICTION = "\0prediction"
-"""Stands for a column of predictions, where a table needs none."""
 
 
 @frozen(kw_only=True)
@@ -394,12 +372,8 @@ class Unlabelled:
 
     Attributes
     ----------
-    names : ndarray of shape (n,)
-        Names of the rows; their numbers from 0 where the table names none.
-    features : mapping of str to ndarray of shape (n,)
-        The reference's features.
-    embedding : ndarray of float, shape (n, e), optional
-        Where the reference's embedding is held by columns or comes from an encoder.
+    inputs : EvalSet
+        Names, features, embedding, groups and times of the rows; y and the point forecast are 0.
     texts : mapping of str to ndarray of str, shape (n,)
         As in `Loaded`.
     images : ndarray of str, shape (n,), optional
@@ -408,23 +382,13 @@ class Unlabelled:
         Predictions and outcomes of the rows that have both.
     places : ndarray of int, shape (k,)
         Where the rows of `labelled` stand among all.
-    groups : mapping of str to Categories
-        Groups of the rows.
-    time : ndarray, shape (n,), optional
-        When each row came.
     """
 
-    names: AnyArray
-    features: Mapping[str, AnyArray]
-    embedding: FloatArray | None = None
+    inputs: EvalSet
     texts: Mapping[str, AnyArray] = field(default_factory=dict)
     images: AnyArray | None = None
     labelled: EvalSet | None = None
     places: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    groups: Mapping[str, Categories] = field(default_factory=dict)
-    time: AnyArray | None = None
-
-    __repr__ = brief_repr
 
 
 def load_unlabelled(
@@ -453,24 +417,14 @@ def load_unlabelled(
         name: "number" if column.dtype.kind in "biuf" else "label"
         for name, column in reference.features.items()
     }
-    cells = _complete_cells(table, inputs.having(wanted), kinds)
-    texts, vectors, images = read_embedding(cells)
-    columns = list(cells.of("embedding").values())
-    row_names = cells.one("rows")
+    rows = _read_inputs(table, inputs.having(wanted), kinds)
     labelled, places = _labelled(table, like.roles)
     return Unlabelled(
-        names=cells.places if row_names is None else row_names,
-        features={
-            name: column.labels[column.codes] if isinstance(column, Labels) else column
-            for name, column in cells.of("features").items()
-        },
-        embedding=np.hstack(columns) if columns else vectors,
-        texts=texts,
-        images=images,
+        inputs=rows.evalsets[0],
+        texts=rows.texts,
+        images=rows.images,
         labelled=labelled,
         places=places,
-        groups={name: group.categories() for name, group in cells.of("groups").items()},
-        time=cells.one("time"),
     )
 
 
@@ -495,31 +449,23 @@ def load_bare(
     Its set has zeros for y and a point forecast. None where the table has both, or no inputs.
     """
     table = next(sources(source, encoding, decimal))
-    given: Any = {name: value for name, value in columns.items() if value}
-    if any(role.of in ("outcome", "prediction", "long") and role.name in given for role in ROLES):
+    flags: Any = {name: value for name, value in columns.items() if value}
+    if any(role.of in ("outcome", "prediction", "long") and role.name in flags for role in ROLES):
         return None
     try:
-        assign_roles(table.names, given)
+        assign_roles(table.names, flags)
         return None
     except InputError:
-        names = (*table.names, _NO_PREDICTION)
-        given["point"] = _NO_PREDICTION
-        roles = assign_roles(names, given, outcome=False)
+        flags["point"] = _ZEROS
+        roles = assign_roles((*table.names, _ZEROS), flags, outcome=False)
     inputs = roles.only(lambda role: role.of == "inputs")
-    if not inputs.by_column():
-        return None
-    cells = _complete_cells(table, inputs)
-    texts, vectors, images = read_embedding(cells)
-    bare = cells.with_columns({("number", _Y): np.zeros(cells.n)}, {"y": (_Y,), "point": (_Y,)})
-    bare = replace(bare, model=cells.model or "reference")
-    evalsets = build([bare], crossing="sort", embedding=vectors)
-    return Loaded(evalsets=evalsets, roles=inputs, texts=texts, images=images)
+    return _read_inputs(table, inputs) if inputs.by_column() else None
 
 
-def _complete_cells(
+def _read_inputs(
     table: Source, roles: Roles, kinds: Mapping[str, str] = MappingProxyType({})
-) -> ParsedColumns:
-    """The cells of the columns that have roles, none of which may be missing or infinite."""
+) -> Loaded:
+    """The columns that have roles, none of them missing; y and a point forecast are 0."""
     cells = read_cells(table, roles)
     for name, gone in cells.missing().items():
         raise InputError(
@@ -527,8 +473,17 @@ def _complete_cells(
             f"{int(gone.sum())} (first at row {int(np.argmax(gone))})"
         )
     cells = as_reference(cells, kinds, table)
-    cells.check_finite()
-    return cells
+    texts, vectors, images = read_embedding(cells)
+    rows = replace(_with_zeros(cells, "y", "point"), model=cells.model or "reference")
+    evalsets = build([rows], crossing="sort", embedding=vectors)
+    return Loaded(evalsets=evalsets, roles=roles, texts=texts, images=images)
+
+
+def _with_zeros(cells: ParsedColumns, *roles: str) -> ParsedColumns:
+    """The rows with zeros for roles that no column plays."""
+    return cells.with_columns(
+        {("number", _ZEROS): np.zeros(cells.n)}, dict.fromkeys(roles, (_ZEROS,))
+    )
 
 
 def _input_roles(table: Source, roles: Roles, reference: EvalSet) -> Roles:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,7 @@ from howsure.core.classes import frozen
 from howsure.core.errors import InputError, within
 from howsure.inputs.batches import BATCH_ROWS, check_names, regrouped, with_numbers
 from howsure.inputs.files import (
+    JSON_LINES,
     NETCDF,
     PARQUET_ENDINGS,
     TEXT_ENDINGS,
@@ -34,6 +35,7 @@ from howsure.inputs.files import (
     source_form,
 )
 from howsure.inputs.frames import FrameTable, is_frame, posterior_file
+from howsure.inputs.logs import log_table
 from howsure.inputs.places import NO_FILES, Listing, Place, ReadFile, listed_skipped, refusals
 from howsure.inputs.roles import Kinds
 from howsure.inputs.source import WORKBOOK_ENDINGS, Source, refusing
@@ -82,13 +84,18 @@ class FilePiece(Piece):
         """Its path or address."""
         return self.place.path
 
+    @property
+    def folder(self) -> Path | None:  # type: ignore[override]
+        """The folder of its file, where that is near."""
+        return None if self.place.remote else Path(self.file).parent
+
     def read_file(self, rows: int, key: str) -> ReadFile:
         """Its file."""
         return ReadFile.of(self.place, rows, key)
 
     def opened(self) -> Source:
         """Its file, open, by the reader that its ending asks for."""
-        path, remote = self.file, self.place.remote
+        path = self.file
         ending, _ = source_form(path)
         source: Source
         with refusing(path):
@@ -99,13 +106,15 @@ class FilePiece(Piece):
                 from howsure.inputs.workbook import sheet_table  # which readers of XML make slow
 
                 source = sheet_table(path, handle, decimal=self.decimal)
+            elif ending in JSON_LINES:
+                source = log_table(path, handle)
             elif ending in TEXT_ENDINGS:
                 source = TextFile(path, handle, self.encoding, self.decimal)
             elif ending in PARQUET_ENDINGS:
-                source = ParquetTable(path, handle, self.groups, ahead=remote)
+                source = ParquetTable(path, handle, self.groups, ahead=self.place.remote)
             else:
                 source = ArrowTable(path, handle, self.groups)
-        source.folder = None if remote else Path(path).parent
+        source.folder = self.folder
         return source
 
     @cached_property
@@ -276,10 +285,10 @@ class FirstRows(Source):
         return begin(self._source, kinds, self._rows)
 
 
-def identity_of(place: Place, groups: tuple[int, ...] | None) -> str:
+def identity_of(file: Place, groups: tuple[int, ...] | None) -> str:
     """A hash of what a piece of a file reads: path, size, time of the last change, row groups."""
-    path = place.path if place.remote else os.path.abspath(place.path)
-    facts = [path, place.size, place.stamp, groups, place.partition]
+    path = file.path if file.remote else os.path.abspath(file.path)
+    facts = [path, file.size, file.stamp, groups, file.partition]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
@@ -294,7 +303,7 @@ def _constant(value: str | float | None, n: int) -> pa.Array:
 
 # ---- tables of other engines: what can leave out columns is asked for the needed ones alone ------
 
-_TITLE: Final = "the table"
+_TITLE = "the table"
 
 
 def is_dask(source: Any) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, Self
+from typing import Any, Self
 from urllib.parse import unquote
 
 import numpy as np
@@ -24,7 +24,6 @@ from howsure.core.classes import frozen
 from howsure.core.errors import HowsureError, InputError, MissingDependencyError
 from howsure.core.optional import require
 from howsure.core.records import ResultTable
-from howsure.inputs.columns import as_number
 from howsure.inputs.files import (
     ARROW_ENDINGS,
     PARQUET_ENDINGS,
@@ -32,11 +31,12 @@ from howsure.inputs.files import (
     source_form,
     table_form,
 )
+from howsure.inputs.names import as_number
 from howsure.inputs.source import listed, split_sheet
 
-_WILD: Final = re.compile(r"[*?\[]")
-_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
-_STAMPS: Final = ("mtime", "LastModified", "last_modified", "updated", "ETag", "etag", "created")
+_WILD = re.compile(r"[*?\[]")
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+_STAMPS = ("mtime", "LastModified", "last_modified", "updated", "ETag", "etag", "created")
 
 
 @frozen
@@ -120,7 +120,7 @@ class Listing:
     skipped: tuple[tuple[str, str], ...] = ()  # what lies beside them and is not read, and why
 
 
-NO_FILES: Final = Listing("", ())
+NO_FILES = Listing("", ())
 """Of a table that is in no files."""
 
 
@@ -139,10 +139,10 @@ def places(source: str) -> Listing:
         what = "no file matches" if wild else "the folder has no table files"
         ignored = f"; skipped: {listed_skipped(skipped)}" if skipped else ""
         raise InputError(f"{source}: {what}{ignored}")
-    files = sorted(files, key=lambda place: place.path)
+    files = sorted(files, key=lambda file: file.path)
     forms: dict[str, str] = {}
-    for place in files:
-        forms.setdefault(place.form, place.path)
+    for file in files:
+        forms.setdefault(file.form, file.path)
     if len(forms) > 1:
         raise InputError(
             f"{source}: the files of one table must have one format, got {' and '.join(forms)} "
@@ -210,7 +210,7 @@ def _listed_near(source: str) -> _Files:
     return None, [_near(source, status)], []
 
 
-_ALL: Final = ("**",)
+_ALL = ("**",)
 _Key = tuple[int, int]
 _Patterns = frozenset[tuple[str, ...]]
 
@@ -220,7 +220,7 @@ class _Walk:
 
     def __init__(self, pattern: tuple[str, ...]) -> None:
         self._pattern = pattern
-        self._hidden = {".", "_"} - {part[:1] for part in pattern}
+        self._hidden = {".", "_"} - {segment[:1] for segment in pattern}
         self._found: list[tuple[bool, str, os.stat_result]] = []
         self._skipped: list[tuple[str, str]] = []
         self._folders: dict[tuple[_Key, _Patterns], str] = {}
@@ -237,14 +237,16 @@ class _Walk:
 
     def files(self) -> tuple[list[Place], list[tuple[str, str]]]:
         """The files, each once, and what is skipped; of two ways to one file no link is taken."""
-        kept: dict[_Key, Place] = {}
+        chosen: dict[_Key, Place] = {}
         for linked, path, status in sorted(self._found, key=lambda entry: entry[:2]):
             key = (status.st_dev, status.st_ino)
-            if status.st_ino and key in kept:
-                self._skipped.append((path, f"the same file as {kept[key].path}"))
+            if status.st_ino and key in chosen:
+                self._skipped.append((path, f"the same file as {chosen[key].path}"))
             else:
-                kept[key if status.st_ino else (-1, len(kept))] = _near(path, status, linked=linked)
-        return list(kept.values()), self._skipped
+                chosen[key if status.st_ino else (-1, len(chosen))] = _near(
+                    path, status, linked=linked
+                )
+        return list(chosen.values()), self._skipped
 
     def _enter(
         self,
@@ -281,26 +283,26 @@ class _Walk:
         linked: bool,
     ) -> None:
         """Take one name of a folder in, if the pattern asks for it."""
-        asked, further = _matched(name, patterns)
-        if not (asked or further):
+        matches, further = _matched(name, patterns)
+        if not (matches or further):
             return
         if name[:1] in self._hidden:
             folder = os.path.isdir(path)
-            if asked or folder:
+            if matches or folder:
                 why = f"its name begins with {name[:1]!r}"
                 self._skipped.append((path + "/" * folder, why))
             return
         link = os.path.islink(path)
-        if link and not asked and "." in name and not os.path.exists(path):
+        if link and not matches and "." in name and not os.path.exists(path):
             return  # the name is that of a file, and of none that is asked for
         status = _status(path)
         if stat.S_ISDIR(status.st_mode):
-            inner = further | ({_ALL} if asked and "**" not in self._pattern else set())
+            inner = further | ({_ALL} if matches and "**" not in self._pattern else set())
             if inner and link:
                 self._links.append((path, frozenset(inner), above))
             elif inner:
                 self._enter(path, frozenset(inner), above, linked=linked)
-        elif not asked:
+        elif not matches:
             return
         elif stat.S_ISREG(status.st_mode) and _has_form(path):
             self._found.append((linked or link, path, status))
@@ -315,21 +317,21 @@ class _Walk:
 
 def _matched(name: str, patterns: Iterable[tuple[str, ...]]) -> tuple[bool, set[tuple[str, ...]]]:
     """Whether patterns ask for a name, and what they ask for in the folder of this name."""
-    asked, further = False, set[tuple[str, ...]]()
+    matches, further = False, set[tuple[str, ...]]()
     for pattern in patterns:
-        first, rest = pattern[0], pattern[1:]
+        first, deeper = pattern[0], pattern[1:]
         if first == "**":
             further.add(pattern)
-            found, more = _matched(name, [rest]) if rest else (True, set())
-            asked, further = asked or found, further | more
+            inner_matches, more = _matched(name, [deeper]) if deeper else (True, set())
+            matches, further = matches or inner_matches, further | more
         elif fnmatch(name, first):
-            asked = asked or not rest
-            further |= {rest} if rest else set()
-    return asked, further
+            matches = matches or not deeper
+            further |= {deeper} if deeper else set()
+    return matches, further
 
 
 # Bytes that tell whether a file is text: a page of a disk, read at once.
-_BYTES_LOOKED_AT: Final = 4096
+_BYTES_LOOKED_AT = 4096
 
 
 def _has_form(path: str) -> bool:
@@ -377,9 +379,9 @@ def _brief(path: str) -> str:
     return path if len(path) <= 300 else f"{path[:297]}..."
 
 
-def _near(path: str, held: os.stat_result | None = None, *, linked: bool = False) -> Place:
-    held = held or _status(split_sheet(path)[0])
-    return Place(path, held.st_size, str(held.st_mtime_ns), linked=linked)
+def _near(path: str, status: os.stat_result | None = None, *, linked: bool = False) -> Place:
+    status = status or _status(split_sheet(path)[0])
+    return Place(path, status.st_size, str(status.st_mtime_ns), linked=linked)
 
 
 def _far(url: str) -> tuple[Any, str]:
@@ -415,21 +417,21 @@ def _listed_far(url: str) -> _Files:
         else:
             raise InputError(f"{url}: no such file")
         pattern = _inner(files.unstrip_protocol(root), base) if _WILD.search(url) else ()
-        asked = {name[:1] for name in pattern}
-        kept: list[Place] = []
+        initials = {name[:1] for name in pattern}
+        chosen: list[Place] = []
         skipped: list[tuple[str, str]] = []
         for info in infos.values():
             if info.get("type") != "file":
                 continue
             path = files.unstrip_protocol(info["name"])
-            marks = [name[0] for name in _inner(path, base) if name[0] in {".", "_"} - asked]
+            marks = [name[0] for name in _inner(path, base) if name[0] in {".", "_"} - initials]
             if marks:
                 skipped.append((path, f"its name begins with {marks[0]!r}"))
             elif _has_form(path):
-                kept.append(Place(path, int(info["size"] or 0), _stamp(info)))
+                chosen.append(Place(path, int(info["size"] or 0), _stamp(info)))
             else:
                 skipped.append(_no_table(path, files.cat_file(info["name"], 0, _BYTES_LOOKED_AT)))
-        return base, kept, skipped
+        return base, chosen, skipped
 
 
 def _stamp(info: Mapping[str, Any]) -> str:
@@ -470,16 +472,16 @@ def _inner(path: str, base: str) -> tuple[str, ...]:
 def _partitioned(files: Sequence[Place], base: str) -> Iterator[Place]:
     """The files with what their folders say, as numbers where all values of a key are some."""
     stated: list[dict[str, str | None]] = []
-    for place in files:
-        pairs = [name.split("=", 1) for name in _inner(place.path, base)[:-1] if "=" in name[1:]]
+    for file in files:
+        pairs = [name.split("=", 1) for name in _inner(file.path, base)[:-1] if "=" in name[1:]]
         stated.append({key: None if text == _NULL else unquote(text) for key, text in pairs})
     texts: dict[str, list[str]] = {}
     for key, text in (pair for values in stated for pair in values.items() if pair[1] is not None):
         texts.setdefault(key, []).append(str(text))
     numeric = {key for key, values in texts.items() if all(map(_is_number, values))}
-    for place, values in zip(files, stated, strict=True):
+    for file, values in zip(files, stated, strict=True):
         facts = ((key, _number(text) if key in numeric else text) for key, text in values.items())
-        yield replace(place, partition=tuple(facts))
+        yield replace(file, partition=tuple(facts))
 
 
 def _is_number(text: str) -> bool:
@@ -495,15 +497,13 @@ def _number(text: str | None) -> float | None:
 # ---- what was read of a table: its files, and what lies beside them and was not read -------------
 
 # Sums of hashes of 64 bits.
-_KEY_RANGE: Final = 2**64
-MIN_ROWS_OF_KEY: Final = (
-    10  # rows whose key tells them from others, even where they take few values
-)
+_KEY_RANGE = 2**64
+MIN_ROWS_OF_KEY = 10  # rows whose key tells them from others, even where they take few values
 # What is noted of states that it tells of: as paths.
-_MAX_NOTES: Final = 3
+_MAX_NOTES = 3
 # Files that a report lists: more than a folder of a few years of days holds; a list of millions
 # would be the report.
-_MAX_FILES_LISTED: Final = 10_000
+_MAX_FILES_LISTED = 10_000
 
 
 @frozen(kw_only=True)
@@ -522,21 +522,21 @@ class ReadFile:
     key: str = ""
 
     @classmethod
-    def of(cls, place: Place, rows: int = 0, key: str = "") -> Self:
+    def of(cls, file: Place, rows: int = 0, key: str = "") -> Self:
         """Of a file as it was found."""
-        if place.remote:
-            path, modified = place.path, place.stamp
+        if file.remote:
+            path, modified = file.path, file.stamp
         else:
-            folder, name = os.path.split(place.path)
+            folder, name = os.path.split(file.path)
             path = os.path.join(os.path.realpath(folder), name)
-            path = os.path.realpath(path) if place.linked else path
-            seconds = int(place.stamp) / 1e9
+            path = os.path.realpath(path) if file.linked else path
+            seconds = int(file.stamp) / 1e9
             modified = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
         return cls(
-            found=place.path,
+            found=file.path,
             path=path,
-            linked=place.linked,
-            size=place.size,
+            linked=file.linked,
+            size=file.size,
             modified=modified,
             rows=rows,
             key=key,
@@ -566,18 +566,18 @@ class Manifest:
     skipped: tuple[tuple[str, str], ...] = ()  # what lies beside them and was not read, and why
     notes: tuple[str, ...] = ()  # what else the reader of a result should know of them
 
-    def joined(self, *others: Manifest) -> Manifest:
+    def joined(self, *manifests: Manifest) -> Manifest:
         """Of all, where they are of one table: what is read of a file in several is one."""
         files: dict[tuple[str, ...], ReadFile] = {}
-        for manifest in (self, *others):
+        for manifest in (self, *manifests):
             for file in manifest.files:
                 mark = (file.found, *file.origin)
                 files[mark] = files[mark].joined(file) if mark in files else file
-        return replace(self.beside(*others), files=tuple(files.values()))
+        return replace(self.merged(*manifests), files=tuple(files.values()))
 
-    def beside(self, *others: Manifest) -> Manifest:
+    def merged(self, *manifests: Manifest) -> Manifest:
         """Of all, where they are of different tables."""
-        parts = (self, *others)
+        parts = (self, *manifests)
         return Manifest(
             files=tuple(file for manifest in parts for file in manifest.files),
             skipped=tuple(

@@ -58,7 +58,7 @@ class Role:
     examples: str = ""  # some names, where a pattern or a rule decides
 
     @cached_property
-    def known(self) -> frozenset[str]:
+    def recognised(self) -> frozenset[str]:
         """The names that say that a column plays it."""
         return frozenset((*self.names.split(), *self.later.split()))
 
@@ -79,10 +79,10 @@ class Role:
 
     def matches(self, name: str) -> bool:
         """Whether a name, in normal form, says so."""
-        return name in self.known or bool(self.pattern and re.fullmatch(self.pattern, name))
+        return name in self.recognised or bool(self.pattern and re.fullmatch(self.pattern, name))
 
 
-ROLES: Final = (
+ROLES = (
     Role(
         "y",
         "outcome",
@@ -409,14 +409,14 @@ ROLES: Final = (
 )
 """Every role, in the order in which flags and explanations tell of them."""
 
-LONG: Final = tuple(role.name for role in ROLES if role.of == "long")
+LONG = tuple(role.name for role in ROLES if role.of == "long")
 """Roles of a long table, which holds a row for each part of a prediction."""
 
-NAMES_OUTSIDE: Final = frozenset({"encode", "image"})
+NAMES_OUTSIDE = frozenset({"encode", "image"})
 """Roles that name code or files: read of no kept file, nor of an agent's call."""
 BY_NAME: Final[Mapping[str, Role]] = MappingProxyType({role.name: role for role in ROLES})
 
-_FIELDS: Final = frozenset({"missing", "common_rows"})
+_FIELDS = frozenset({"missing", "common_rows"})
 """What an agent's call has as fields of their own, beside those of columns."""
 
 
@@ -485,7 +485,7 @@ def _flags(name: str, value: Any) -> Iterator[str]:
         yield f"{option} {shlex.quote(_plain(value))}"
 
 
-_TO_FILL_IN: Final = "COLUMN"
+_TO_FILL_IN = "COLUMN"
 
 
 class Columns(TypedDict, total=False):

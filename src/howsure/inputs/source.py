@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
 import pyarrow as pa
 
@@ -19,12 +18,12 @@ from howsure.core.registry import nearest
 from howsure.core.text import quoted
 from howsure.inputs.roles import Kinds
 
-COMPRESSION: Final = {".gz": "gzip", ".zst": "zstd"}
-MISSING_WORDS: Final = (
+COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
+MISSING_WORDS = (
     *("", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaN", "nan", "-NaN", "-nan"),
     *("NULL", "Null", "null", "None", "NaT"),
 )
-_ROW: Final = re.compile(r"\brow (\d+)(, counting from 0)?(?=[\s,;:)]|$)")
+_ROW = re.compile(r"\brow (\d+)(, counting from 0)?(?=[\s,;:)]|$)")
 
 
 class Source(ABC):
@@ -106,8 +105,8 @@ class Source(ABC):
             )
 
 
-WORKBOOK_ENDINGS: Final = (".xlsx", ".xlsm")
-_SHEET: Final = re.compile(r"(.+(?:\.xlsx|\.xlsm))#([^/\\]+)", re.IGNORECASE | re.DOTALL)
+WORKBOOK_ENDINGS = (".xlsx", ".xlsm")
+_SHEET = re.compile(r"(.+(?:\.xlsx|\.xlsm))#([^/\\]+)", re.IGNORECASE | re.DOTALL)
 
 
 def split_sheet(path: str) -> tuple[str, str]:
@@ -139,8 +138,10 @@ def counted(
     """
 
     def number(row: int) -> int:
-        kept = places is not None and row < len(places)
-        return first_row + 2 * lines + (int(places[row]) if kept and places is not None else row)
+        numbered = places is not None and row < len(places)
+        return (
+            first_row + 2 * lines + (int(places[row]) if numbered and places is not None else row)
+        )
 
     try:
         yield
@@ -152,8 +153,8 @@ def counted(
 def _numbered(message: str, number: Callable[[int], int | str], *, lines: bool) -> str:
     """A message with other numbers of rows in it, or with lines for them."""
     if not lines:
-        return _ROW.sub(lambda found: f"row {number(int(found[1]))}{found[2] or ''}", message)
-    in_lines_told = _ROW.sub(lambda found: f"line {number(int(found[1]))}", message)
+        return _ROW.sub(lambda match: f"row {number(int(match[1]))}{match[2] or ''}", message)
+    in_lines_told = _ROW.sub(lambda match: f"line {number(int(match[1]))}", message)
     return in_lines_told.replace(", rows counted from 0", "")
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import accumulate
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -42,20 +42,20 @@ if TYPE_CHECKING:
 
 # Two million rows, assessed at once, take about a gigabyte (500 MB for one million,
 # docs/speed.md).
-HUGE_ROWS: Final = 2_000_000
+HUGE_ROWS = 2_000_000
 """Rows past which a table is read in parts, where nothing else is said."""
 # The size of a row group of Arrow's writer; pieces are as large, so that each group is read once.
-PIECE_ROWS: Final = 1_048_576
+PIECE_ROWS = 1_048_576
 # Bytes whose lines tell how many there are: hundreds of rows, which know the mean length to a few
 # per cent; enough for a choice between millions.
-_BYTES_COUNTED: Final = 1 << 16
+_BYTES_COUNTED = 1 << 16
 # Footers are waited for, not computed: 16 at a time keep an object store busy.
-_MAX_THREADS: Final = 16
+_MAX_THREADS = 16
 # 4 MB are tens of thousands of rows, which tell how many bytes one has, and quick to unpack.
-_BYTES_UNPACKED: Final = 1 << 22
+_BYTES_UNPACKED = 1 << 22
 # Rows in a byte, at most, of a compressed file that is not looked at. Text has one at most, and
 # tables that people make far fewer; a file of 1 MB may hold 100 million equal rows.
-_MAX_ROWS_PER_BYTE: Final = 50
+_MAX_ROWS_PER_BYTE = 50
 
 
 class Extent(NamedTuple):
@@ -151,18 +151,18 @@ def file_pieces(
             for footer in footers or _footers(files)
         ]
     elif files[0].form == "arrow":
-        counts = [_arrow_counts(place) for place in files]
-    for place, rows_of_groups in zip(files, counts, strict=True):
+        counts = [_arrow_counts(file) for file in files]
+    for file, rows_of_groups in zip(files, counts, strict=True):
         if rows_of_groups is None:
             yield FilePiece(
-                title=place.path,
-                place=place,
-                identity=identity_of(place, None),
+                title=file.path,
+                place=file,
+                identity=identity_of(file, None),
                 encoding=encoding,
                 decimal=decimal,
             )
         else:
-            yield from _cut_file(place, rows_of_groups, piece_rows)
+            yield from _cut_file(file, rows_of_groups, piece_rows)
 
 
 def _model_of(path: str) -> str:
@@ -178,12 +178,12 @@ def _footers(files: Sequence[Place]) -> list[pq.FileMetaData]:
         return list(pool.map(_footer, files))
 
 
-def _footer(place: Place) -> pq.FileMetaData:
-    with refusing(place.path), place.open() as handle:
+def _footer(file: Place) -> pq.FileMetaData:
+    with refusing(file.path), file.open() as handle:
         return pq.read_metadata(handle)
 
 
-def _cut_file(place: Place, counts: Sequence[int], piece_rows: int) -> Iterator[FilePiece]:
+def _cut_file(file: Place, counts: Sequence[int], piece_rows: int) -> Iterator[FilePiece]:
     """Pieces of a file by the rows of its groups, without those of none."""
     starts = [0, *accumulate(counts)]
     cuts: list[list[int]] = []
@@ -196,26 +196,26 @@ def _cut_file(place: Place, counts: Sequence[int], piece_rows: int) -> Iterator[
             size = 0
         cuts[-1].append(group)
         size += count
-    word = "row groups" if place.form == "parquet" else "batches"
+    word = "row groups" if file.form == "parquet" else "batches"
     for groups in map(tuple, cuts):
         where = f", {word} {groups[0]} to {groups[-1]}" if len(cuts) > 1 else ""
         yield FilePiece(
-            title=f"{place.path}{where}",
-            place=place,
+            title=f"{file.path}{where}",
+            place=file,
             rows=sum(counts[group] for group in groups),
             first_row=starts[groups[0]],
             groups=groups,
-            identity=identity_of(place, groups),
+            identity=identity_of(file, groups),
         )
 
 
-def _arrow_counts(place: Place) -> list[int] | None:
+def _arrow_counts(file: Place) -> list[int] | None:
     """The rows of each batch of an Arrow file, from its narrowest column.
 
     None of a stream, and of a file far away.
     """
-    with refusing(place.path), place.open() as handle:
-        reader: Any = None if place.remote else arrow_reader(handle)
+    with refusing(file.path), file.open() as handle:
+        reader: Any = None if file.remote else arrow_reader(handle)
         if not hasattr(reader, "num_record_batches"):
             return None
 
@@ -248,7 +248,7 @@ def _fragments(dataset: Dataset) -> tuple[Piece, ...]:
     pieces: list[Piece] = []
     for fragment in fragments:
         info = fragment.filesystem.get_file_info(fragment.path)
-        place = Place(fragment.path, info.size or 0, str(info.mtime_ns))
+        file = Place(fragment.path, info.size or 0, str(info.mtime_ns))
         rows = fragment.count_rows() if isinstance(fragment, ds.ParquetFileFragment) else None
         if rows != 0:
             piece = StreamPiece(
@@ -256,30 +256,30 @@ def _fragments(dataset: Dataset) -> tuple[Piece, ...]:
                 names=tuple(dataset.schema.names),
                 query=partial(fragment_rows, fragment, dataset.schema),
                 rows=rows,
-                identity=identity_of(place, None),
+                identity=identity_of(file, None),
             )
             pieces.append(piece)
     return tuple(pieces)
 
 
-def _rows_of(place: Place) -> int | None:
+def _rows_of(file: Place) -> int | None:
     """The rows of a file near by, as its metadata say or its first bytes suggest."""
-    if place.form in READ_ENDINGS:
+    if file.form in READ_ENDINGS:
         return None
-    if place.form == "parquet":
-        return int(_footer(place).num_rows)
-    if place.form == "arrow":
-        counts = _arrow_counts(place)
+    if file.form == "parquet":
+        return int(_footer(file).num_rows)
+    if file.form == "arrow":
+        counts = _arrow_counts(file)
         return None if counts is None else sum(counts)
-    with refusing(place.path), place.open() as handle:
-        packed = name_parts(Path(place.path))[2]
+    with refusing(file.path), file.open() as handle:
+        packed = name_parts(Path(file.path))[2]
         if not packed:
             start = handle.read(_BYTES_COUNTED)
             lines = start.count(b"\n")
-            return round(place.size * lines / len(start)) if lines else None
+            return round(file.size * lines / len(start)) if lines else None
         unpacked = pa.CompressedInputStream(handle, COMPRESSION[packed])
         start = unpacked.read(_BYTES_UNPACKED)
-        share = 1.0 if len(start) < _BYTES_UNPACKED else handle.tell() / place.size
+        share = 1.0 if len(start) < _BYTES_UNPACKED else handle.tell() / file.size
         return round(int(start.count(b"\n")) / share)
 
 
@@ -321,9 +321,9 @@ def _files(path: str, encoding: str | None, decimal: str) -> Iterator[Source]:
     if _is_in_parts(path):
         yield planned(path, encoding, decimal, PIECE_ROWS)
         return
-    (place,) = places(path).places
-    yield FilePiece(title=path, place=place, encoding=encoding, decimal=decimal).opened()
-    place.check_unchanged()
+    (file,) = places(path).places
+    yield FilePiece(title=path, place=file, encoding=encoding, decimal=decimal).opened()
+    file.check_unchanged()
 
 
 def open_table(

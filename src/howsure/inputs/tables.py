@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from inspect import Parameter, signature
-from typing import Any, Final, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from howsure.core.arrays import AnyArray
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, within
 from howsure.core.progress import Listener, subscribe
@@ -110,8 +110,6 @@ class Loaded:
     totals: tuple[Any, ...] = ()
     manifest: Manifest = field(default_factory=Manifest)
 
-    __repr__ = brief_repr
-
     @property
     def unread(self) -> tuple[str, ...]:
         """Columns that state no spread, though their names say that they state an uncertainty."""
@@ -162,7 +160,7 @@ def load(
     Parameters
     ----------
     source : path, dataframe, mapping of str to array, or sequence of these
-        A file (.csv, .tsv, also .gz and .zst; .parquet; .arrow, .feather; .nc), any
+        A file (.csv, .tsv, also .gz and .zst; .parquet; .arrow, .feather; .nc, .jsonl), any
         dataframe that narwhals takes, arrays by name, or what ArviZ calls InferenceData. Several
         are several models on the same rows; each is called after its file. What is known of the
         rows besides (groups, features, weights, cluster, time) comes from the first.
@@ -263,10 +261,10 @@ def _loaded(
     gaps = gaps_of(tables, missing)
     parts, unshared = _named_parts(tables, common=common_rows)
     parts = in_one_order(parts)
-    kept = kept_rows(parts, gaps)
-    check_same_rows(parts, kept)
-    bare_sets = without_y(parts, lacking_y(parts), int(np.argmax(kept)))
-    parts = parts if kept.all() else [cells_of_model.take(kept) for cells_of_model in parts]
+    complete = kept_rows(parts, gaps)
+    check_same_rows(parts, complete)
+    bare_sets = without_y(parts, lacking_y(parts), int(np.argmax(complete)))
+    parts = parts if complete.all() else [cells_of_model.take(complete) for cells_of_model in parts]
     roles = tables[0].roles
     with subscribe(progress):
         texts, vectors, images = read_embedding(parts[0])
@@ -338,7 +336,9 @@ def _explained(
     )
 
 
-def _with_roles(tables: Iterator[Source], said: Columns) -> Iterator[tuple[Source, Roles, Columns]]:
+def _with_roles(
+    tables: Iterator[Source], flags: Columns
+) -> Iterator[tuple[Source, Roles, Columns]]:
     """Roles of each table, and what is said of it.
 
     After the first, only those that tell of a model, and its groups.
@@ -346,21 +346,20 @@ def _with_roles(tables: Iterator[Source], said: Columns) -> Iterator[tuple[Sourc
     first: Roles | None = None
     for table in tables:
         if first is not None:
-            left: Any = {role.name: "" for role in ROLES if role.of in ("inputs", "rows")}
-            left["groups"] = [name for name in first["groups"] if name in table.names]
-            said = {**said, **left}
+            emptied: Any = {role.name: "" for role in ROLES if role.of in ("inputs", "rows")}
+            emptied["groups"] = [name for name in first["groups"] if name in table.names]
+            flags = {**flags, **emptied}
         with within(table.title):
-            models = assign_models(table.names, said)
+            models = assign_models(table.names, flags)
         first = first or models[0]
         for roles in models:
-            yield table, roles, said
+            yield table, roles, flags
 
 
-def _read(tables: Iterator[Source], said: Columns, *, many: bool) -> Iterator[ParsedColumns]:
-    """The cells of each table, all of them finite and none of a model that no column names."""
-    for table, roles, columns in _with_roles(tables, said):
+def _read(tables: Iterator[Source], flags: Columns, *, many: bool) -> Iterator[ParsedColumns]:
+    """The cells of each table, none of a model that no column names."""
+    for table, roles, columns in _with_roles(tables, flags):
         cells, _ = read_decided(table, roles, columns)
-        cells.check_finite()
         if not cells.roles.long:
             check_one_model(table, cells, columns)
         if many and roles.model:
@@ -368,9 +367,9 @@ def _read(tables: Iterator[Source], said: Columns, *, many: bool) -> Iterator[Pa
         yield cells
 
 
-def check_one_model(table: Source, cells: ParsedColumns, said: Columns) -> None:
+def check_one_model(table: Source, cells: ParsedColumns, flags: Columns) -> None:
     """Raise `InputError` where models are one below the other, unless that is denied."""
-    denied = said.get("quantile_level" if cells.roles["model"] else "model")
+    denied = flags.get("quantile_level" if cells.roles["model"] else "model")
     if denied is None:
         check_unstacked(table, cells)
 
@@ -383,7 +382,7 @@ def read_decided(
     *,
     outcome: bool = True,
 ) -> tuple[ParsedColumns, Roles]:
-    """The cells of the roles that are needed, and all roles, as content settles them.
+    """The cells of the roles that are needed, all finite, and all roles, as content settles them.
 
     It must be what names alone take for classes or a long table; what is none is read as if its
     names did not say so.
@@ -406,14 +405,15 @@ def read_decided(
     if roles.long and not is_long(cells):
         flags = without_long(flags)
         names = tuple(name for role in LONG for name in roles[role])
-        return again(names, "its cells are not levels or draws of a long table")
+        cells, roles = again(names, "its cells are not levels or draws of a long table")
+    cells.check_finite()
     return cells, roles
 
 
 def _by_case(cells: ParsedColumns, missing: Missing, *, several: bool) -> list[ParsedColumns]:
     """A long table as one with one row per case, for each model."""
     order = cells.roles.only(lambda role: role.name != "model")
-    parts = [replace(part, roles=order) for part in _models(cells, several=several)]
+    parts = [replace(model, roles=order) for model in _models(cells, several=several)]
     return widened(cells, parts, missing)
 
 
@@ -421,7 +421,10 @@ def _models(cells: ParsedColumns, *, several: bool) -> list[ParsedColumns]:
     """The models of a table, called after it too where there are several tables."""
     models = split_models(cells)
     if several and cells.roles["model"]:
-        models = [replace(part, model=f"{cells.model}/{part.model}") for part in models]
+        models = [
+            replace(cells_of_model, model=f"{cells.model}/{cells_of_model.model}")
+            for cells_of_model in models
+        ]
     return models
 
 
@@ -454,7 +457,7 @@ def _named_parts(
 
 # Pieces that are looked at to count series: series are spread over a table, and fewer than ten are
 # soon ten. By hand.
-_PIECES_LOOKED_AT: Final = 20
+_PIECES_LOOKED_AT = 20
 
 
 @frozen
@@ -479,9 +482,12 @@ class Scan:
         if not self.listing.places:
             return manifest
         file_read = {file.found: file for file in manifest.files}
-        for place in self.listing.places:
-            place.check_unchanged()
-        files = (file_read.get(place.path) or ReadFile.of(place) for place in self.listing.places)
+        for location in self.listing.places:
+            location.check_unchanged()
+        files = (
+            file_read.get(location.path) or ReadFile.of(location)
+            for location in self.listing.places
+        )
         return Manifest(files=tuple(files), skipped=self.listing.skipped)
 
 
@@ -539,9 +545,9 @@ def cut(
         replace(model.only(lambda role: role.name != "image"), guessed=model.guessed & {"ease"})
         for model in roles
     )
-    model = parts[0].one("model")
+    model = parts[0].column("model")
     named = "" if model is None else str(model.labels[0])
-    time = frozen[0].one("time")
+    time = frozen[0].column("time")
     zoned = None if time is None else values.names_zone(head.read({time: "time"})[time])
     reading = ReadPlan(
         roles=frozen[0],
@@ -579,10 +585,10 @@ def _head(table: PiecedTable, rows: int) -> FirstRows:
     raise InputError(f"{table.title}: {what} columns but no rows")
 
 
-def _read_head(head: FirstRows, said: Columns) -> tuple[list[ParsedColumns], tuple[str, ...]]:
+def _read_head(head: FirstRows, flags: Columns) -> tuple[list[ParsedColumns], tuple[str, ...]]:
     """The first rows of each model, with the roles that names and content give the columns."""
     with within(head.title):
-        models = assign_models(head.names, said)
+        models = assign_models(head.names, flags)
     parts = []
     for roles in models:
         if roles.encoder is not None:
@@ -590,12 +596,12 @@ def _read_head(head: FirstRows, said: Columns) -> tuple[list[ParsedColumns], tup
                 f"{head.title}: columns cannot be encoded in a table read in parts: encode it "
                 f"first, and pass the columns of the embedding with {name_roles(embedding=...)}"
             )
-        cells, _ = read_decided(head, roles, said)
+        cells, _ = read_decided(head, roles, flags)
         refuse_long(cells, "a table read in parts must have one row per case")
-        names = cells.one("model")
+        names = cells.column("model")
         if names is not None and len(names.labels) != 1:
             raise InputError(several_models(head.title, cells.roles, names.labels.tolist()))
-        check_one_model(head, cells, said)
+        check_one_model(head, cells, flags)
         parts.append(cells)
     notes = dict.fromkeys(note for cells in parts for note in cells.notes)
     if marks := parts[0].roles.missing_values:
@@ -658,7 +664,7 @@ def _time_range(
 
 
 # By the unit of Arrow's times.
-_SECONDS: Final = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
 def _scale(stored: str, kind: pa.DataType, moments: str | None) -> float | None:

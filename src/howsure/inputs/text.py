@@ -18,7 +18,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -28,17 +28,17 @@ from howsure.inputs.roles import Kinds, name_roles
 from howsure.inputs.source import COMPRESSION, MISSING_WORDS, Source, name_parts, refusing
 
 # As Arrow's own: a megabyte stays in the cache while it is parsed.
-BLOCK: Final = 1 << 20
+BLOCK = 1 << 20
 # The longest row that can be read, for embeddings of thousands of numbers.
-LARGE_BLOCK: Final = 16 << 20
+LARGE_BLOCK = 16 << 20
 # Bytes; less than a large block, so that none hides a longer one.
-MAX_BYTES_OF_LINE: Final = 16_000_000
-LAST_CELL: Final = "-1234567890123456789e-300"
-_DELIMITERS: Final = (",", ";", "\t", "|")
+MAX_BYTES_OF_LINE = 16_000_000
+LAST_CELL = "-1234567890123456789e-300"
+_DELIMITERS = (",", ";", "\t", "|")
 # Seconds that threads of Arrow may take to let go: far longer than a block takes, and no wait
 # without end.
-_SECONDS_TO_LET_GO: Final = 60.0
-_MARKS: Final = (
+_SECONDS_TO_LET_GO = 60.0
+_MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF8, "utf-8"),
@@ -189,20 +189,20 @@ class TextFile(Source):
     ) -> Any:
         """The table that Arrow makes of the text, or the schema if it is to be opened alone."""
         loan = _Loan(self._door(last_row), on_broken)
-        made = None
+        parsed = None
         try:
-            made = parser(
+            parsed = parser(
                 loan.stream(),
                 read_options=reading,
                 parse_options=self._parsing(loan),
                 convert_options=converting,
             )
-            result = made if parser is pacsv.read_csv else made.schema
+            result = parsed if parser is pacsv.read_csv else parsed.schema
         except pa.ArrowException:
             if loan.door.trouble is None:
                 raise
         finally:
-            made = None
+            parsed = None
             loan.end()
         if loan.door.trouble is not None:
             raise loan.door.trouble
@@ -212,7 +212,7 @@ class TextFile(Source):
         """Rows in order; a block is given once the next one is found to be whole."""
         broken: list[Any] = []
         loan = _Loan(self._door(self._last_row()), broken.append)
-        reader = held = None
+        reader = pending = None
         rows = 0
         try:
             reader = pacsv.open_csv(
@@ -230,10 +230,10 @@ class TextFile(Source):
                     break
                 if batch.num_rows == 0:
                     continue
-                if held is not None:
-                    rows += held.num_rows
-                    yield held
-                held = batch
+                if pending is not None:
+                    rows += pending.num_rows
+                    yield pending
+                pending = batch
         except pa.ArrowException:
             if loan.door.trouble is None and not broken:
                 raise
@@ -242,9 +242,9 @@ class TextFile(Source):
             loan.end()
         if loan.door.trouble is not None:
             raise loan.door.trouble
-        self._check_end(broken, held, rows)
-        if held is not None and held.num_rows > 1:
-            yield held.slice(0, held.num_rows - 1)
+        self._check_end(broken, pending, rows)
+        if pending is not None and pending.num_rows > 1:
+            yield pending.slice(0, pending.num_rows - 1)
 
     def _check_end(self, broken: Sequence[Any], end: pa.RecordBatch | None, before: int) -> None:
         """Raise `InputError` for a row of other cells than the header's, or an open quote."""
@@ -333,10 +333,10 @@ class _Loan:
             for _ in self._lent:  # which may still grow, by blocks, until the stream is gone
                 self._gone.get(timeout=_SECONDS_TO_LET_GO)
 
-    def _watched(self, one: Lent) -> Lent:
+    def _watched(self, item: Lent) -> Lent:
         # A method in C runs whole before its thread lets another run, unlike Python's code.
-        self._lent.append(weakref.ref(one, self._gone.put))
-        return one
+        self._lent.append(weakref.ref(item, self._gone.put))
+        return item
 
 
 def _is_last(column: pa.Array | pa.ChunkedArray) -> bool:

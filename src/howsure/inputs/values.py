@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,13 +28,13 @@ from howsure.inputs.roles import Kind, name_roles
 from howsure.inputs.source import MISSING_WORDS, Source
 
 # Groups by fractions are nearly always numbers that were meant as an input. By hand.
-MAX_FLOAT_LABELS: Final = 100
-_NO_TIME: Final = np.iinfo(np.int64).min  # NaT, as a number
-_TIME_OF_DAY: Final = r"^\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?$"
-_PAIR: Final = re.compile(
+MAX_FLOAT_LABELS = 100
+_NO_TIME = np.iinfo(np.int64).min  # NaT, as a number
+_TIME_OF_DAY = r"^\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?$"
+_PAIR = re.compile(
     r"[\[(][^,;\]]+[,;][^,;\]]+[\])]\s*\d*\.?\d*\s*%?"
 )  # as of fable: [-1.28, 1.28]80
-_COMMA: Final = re.compile(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*")
+_COMMA = re.compile(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*")
 
 
 @frozen
@@ -434,8 +434,8 @@ def told_of_days(column: pa.ChunkedArray) -> str:
     return f"dates are read day first, like 31{mark}12{mark}2025{also}"
 
 
-_MOMENT: Final = pa.timestamp("us")
-_DAY_FIRST: Final = r"^\d{1,2}([./])\d{1,2}[./]\d{4}([ T]\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?$"
+_MOMENT = pa.timestamp("us")
+_DAY_FIRST = r"^\d{1,2}([./])\d{1,2}[./]\d{4}([ T]\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?$"
 
 
 def _is_day_first(filled: pa.ChunkedArray) -> bool:
@@ -500,20 +500,20 @@ def _label(value: Any, name: str) -> Any:
     return str(value)
 
 
-def _label_array(found: list[Any], name: str, *, from_text: bool) -> AnyArray:
-    if from_text and found and all(_is_whole(item) for item in found):
-        return np.asarray([int(item) for item in found])
-    if all(isinstance(item, float) for item in found) and found:
-        are_whole = all(item.is_integer() and abs(item) < 2**53 for item in found)
-        if not are_whole and len(found) > MAX_FLOAT_LABELS:
+def _label_array(items: list[Any], name: str, *, from_text: bool) -> AnyArray:
+    if from_text and items and all(_is_whole(item) for item in items):
+        return np.asarray([int(item) for item in items])
+    if all(isinstance(item, float) for item in items) and items:
+        are_whole = all(item.is_integer() and abs(item) < 2**53 for item in items)
+        if not are_whole and len(items) > MAX_FLOAT_LABELS:
             raise InputError(
-                f"column {quoted(name)} must contain labels, got {len(found)} different "
+                f"column {quoted(name)} must contain labels, got {len(items)} different "
                 f"fractional numbers (at most {MAX_FLOAT_LABELS}): bin them first"
             )
-        return np.asarray(found, dtype=np.int64 if are_whole else np.float64)
-    if not any(isinstance(item, str) for item in found) and found:
-        return np.asarray(found)
-    return np.array(found, dtype=object)
+        return np.asarray(items, dtype=np.int64 if are_whole else np.float64)
+    if not any(isinstance(item, str) for item in items) and items:
+        return np.asarray(items)
+    return np.array(items, dtype=object)
 
 
 def _as_lists(text: pa.ChunkedArray, name: str) -> pa.ChunkedArray:

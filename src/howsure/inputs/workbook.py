@@ -9,7 +9,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 from xml.etree import ElementTree
 
 import pyarrow as pa
@@ -22,23 +22,23 @@ from howsure.inputs.frames import MappingTable
 from howsure.inputs.source import MISSING_WORDS, listed, split_sheet
 
 # Whole numbers above are not all numbers of 64 bits.
-_MAX_WHOLE: Final = 2.0**53
-_UNCOMPUTED: Final = re.compile(
+_MAX_WHOLE = 2.0**53
+_UNCOMPUTED = re.compile(
     rb'<c r="([A-Z]+\d+)"[^>]*>\s*<f(?:/>|[^>]*/>|[^>]*>[^<]*</f>)\s*(?:<v\s*/>|<v></v>)?\s*</c>'
 )
 """A formula without its result."""
-_BROKEN: Final = (
+_BROKEN = (
     *(zipfile.BadZipFile, zlib.error, ElementTree.ParseError),
     *(EOFError, LookupError, NotImplementedError, RuntimeError),
 )
 """What reading a broken archive raises, or one with entities: a workbook has none."""
-_PLACE: Final = re.compile(rb"""\br\s*=\s*["']([A-Z]{1,3})([0-9]{1,10})["']""", re.IGNORECASE)
+_PLACE = re.compile(rb"""\br\s*=\s*["']([A-Z]{1,3})([0-9]{1,10})["']""", re.IGNORECASE)
 """Where a cell stands."""
 # Cells of a sheet, which take 2 GB. One in the last corner of an empty sheet makes 17 billion, at
 # which calamine ends the process.
-_MAX_CELLS: Final = 1 << 26
-_MAIN: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-_LINK: Final = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_MAX_CELLS = 1 << 26
+_MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+_LINK = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 
 
 class SheetTable(MappingTable):
@@ -182,10 +182,10 @@ def _columns(rows: Sequence[Sequence[Any]], title: str, decimal: str) -> dict[st
         raise InputError(f"{title}: the sheet has column names but no rows")
     body = [row for row in rows[1:] if _is_filled(row)]
     names = [_text(cell, ".") for cell in rows[0]]
-    cells = {place: [row[place] for row in body] for place in range(len(names))}
-    filled = [place for place in cells if _is_filled(cells[place])]
-    kept = [place for place in cells if names[place] or place in filled]
-    named = [names[place] for place in kept if names[place]]
+    cells = {column: [row[column] for row in body] for column in range(len(names))}
+    filled = [column for column in cells if _is_filled(cells[column])]
+    chosen = [column for column in cells if names[column] or column in filled]
+    named = [names[column] for column in chosen if names[column]]
     if len(named) < 2 <= len(filled):
         raise InputError(
             f"{title}: the first row must contain the names of {len(filled)} columns, got "
@@ -199,10 +199,10 @@ def _columns(rows: Sequence[Sequence[Any]], title: str, decimal: str) -> dict[st
         )
     if not body:
         raise InputError(f"{title}: the sheet has column names but no rows")
-    nameless = [place for place in kept if not names[place]]
+    nameless = [column for column in chosen if not names[column]]
     if len(nameless) > 1:  # one is the index of a frame, perhaps
-        kept = [place for place in kept if names[place]]
-    return {names[place]: _column(cells[place], decimal) for place in kept}
+        chosen = [column for column in chosen if names[column]]
+    return {names[column]: _column(cells[column], decimal) for column in chosen}
 
 
 def _is_filled(cells: Sequence[Any]) -> bool:

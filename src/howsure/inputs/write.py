@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,10 +28,10 @@ def unformulaic(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
 
 
-_FORMULA_STARTS: Final = tuple("=+-@\t\r\n＝＋－＠")
-_NUMBER: Final = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?", re.ASCII)
+_FORMULA_STARTS = tuple("=+-@\t\r\n＝＋－＠")
+_NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?", re.ASCII)
 # Rows that are text at once: 16,384 of ten cells are some 3 MB.
-_ROWS_AT_ONCE: Final = 1 << 14
+_ROWS_AT_ONCE = 1 << 14
 
 
 def write_table(

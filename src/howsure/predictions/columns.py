@@ -24,6 +24,8 @@ from howsure.predictions.samples import Samples
 Column = AnyArray
 _ODD = re.compile(r"[|;,\[\]{}()'\"]|^\s|\s$|^$")
 """What a label may not hold that stands bare in a cell."""
+_NUMBER = re.compile(r"[+-]?[\d.]+%?")
+"""A label that a reader takes for the level of a quantile."""
 
 
 def to_columns(evalset: EvalSet) -> dict[str, Column]:
@@ -34,9 +36,9 @@ def to_columns(evalset: EvalSet) -> dict[str, Column]:
     and ``sd``, other laws ``gamma_a``, ``gamma_loc``, ``gamma_scale`` (the family, then its
     parameter; mixtures ``norm+norm_weight_1``, ``norm+norm_loc_1``, …); quantiles ``q0.05``;
     samples ``s_0``, ``s_1``, … in rising order; label sets ``label_set_90`` (``cat|dog``, empty
-    ones ``{}``) and class probabilities ``p_cat``, with the label as ``y``; ``weight`` (or
-    ``importance_weight``), ``cluster``, ``time``, ``row``; ``embedding_0``, …; groups and features
-    under their own names. The model's name is not a column.
+    ones ``{}``) and class probabilities ``p_cat``, with the label as ``y``, of two classes ``p`` or
+    ``p_yes`` alone; ``weight`` (or ``importance_weight``), ``cluster``, ``time``, ``row``;
+    ``embedding_0``, …; groups and features under their own names. The model's name is not a column.
 
     Parameters
     ----------
@@ -138,8 +140,7 @@ def _columns_of_prediction(prediction: Prediction) -> Iterator[tuple[str, Column
     elif isinstance(prediction, Samples):
         yield from _numbered("s", prediction.sorted_samples)
     elif isinstance(prediction, Probabilities):
-        for name, values in zip(prediction.names, prediction.table.T, strict=True):
-            yield f"p_{name}", values
+        yield from _of_classes(prediction.names, prediction.table)
     elif isinstance(prediction, LabelSets):
         labels = prediction.names
         sets = [written_set(row, labels) for row in prediction.members]
@@ -149,6 +150,17 @@ def _columns_of_prediction(prediction: Prediction) -> Iterator[tuple[str, Column
                 yield f"p_{label}", prediction.probabilities[:, column]
     else:
         raise UnanswerableError(f"{prediction.kind} cannot be written as columns")
+
+
+def _of_classes(labels: Sequence[str], table: FloatArray) -> Iterator[tuple[str, Column]]:
+    """A column of each class; of two, the second's alone where its name says so to a reader."""
+    second = labels[1]
+    if labels == ("0", "1"):
+        yield "p", table[:, 1]
+    elif len(labels) == 2 and (second == "1" or not _NUMBER.fullmatch(second)):
+        yield f"p_{second}", table[:, 1]
+    else:
+        yield from zip((f"p_{label}" for label in labels), table.T, strict=True)
 
 
 def written_set(members: BoolArray, labels: Sequence[str]) -> str:

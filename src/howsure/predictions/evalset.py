@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any, Final, Literal, Self, TypeVar, final
+from typing import Any, Literal, Self, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from howsure.core.arrays import (
     as_vector,
     plain_array,
 )
-from howsure.core.classes import brief, brief_repr, frozen, within_lines
+from howsure.core.classes import brief, frozen, within_lines
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories, as_labels, joint
 from howsure.core.rng import row_hashes
@@ -280,7 +280,7 @@ class EvalSet:
         return self.rows if self.rows is not None else np.arange(self.n)
 
 
-_BY_ROW: Final = (
+_BY_ROW = (
     *(
         "predictions",
         "point",
@@ -488,8 +488,6 @@ class BaselineForecast:
     predictions: tuple[Prediction, ...]
     known: BoolArray  # shape (n,): the rows that it predicts; what it states of others is void
     asked: bool = False  # whether the verdict is to be by it, in place of the distribution of y
-
-    __repr__ = brief_repr
 
     def take(self, rows: Rows) -> Self:
         """That of some of the rows."""

@@ -11,24 +11,25 @@ from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from itertools import chain, islice
 from pathlib import Path
-from typing import Final, Self, final
+from typing import Self, final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from howsure.core.arrays import AnyArray
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.files import new_folders, replacing
 from howsure.core.progress import report_progress
 from howsure.core.records import ResultTable
 from howsure.core.text import CountedNote
+from howsure.inputs.batches import ReadRows
 from howsure.inputs.columns import RECALIBRATED
 from howsure.inputs.files import TEXT_ENDINGS, table_form
 from howsure.inputs.frames import MappingTable
 from howsure.inputs.matching import NoneKeptError
-from howsure.inputs.new import NewBatch, NewFile, NewReading, NewRows, gap_notes
+from howsure.inputs.new import NewFile, NewReading, NewRows, gap_notes
 from howsure.inputs.parts import FilePiece
 from howsure.inputs.source import listed
 from howsure.inputs.values import as_types, number_types, together, typed, written_out
@@ -51,12 +52,12 @@ from howsure.streaming.engine import (
 from howsure.streaming.load import Large, identity_with
 
 # Numbers learnt that a line can hold.
-_MAX_NUMBERS: Final = 4
-_SET: Final = "label_set"  # what the name of a column of label sets begins with
+_MAX_NUMBERS = 4
+_SET = "label_set"  # what the name of a column of label sets begins with
 # A screen of notes, whatever the number of files.
-_MAX_NOTES: Final = 20
+_MAX_NOTES = 20
 # Bytes of a file of text that is held as a whole: in memory some times that, and read only once.
-_MAX_BYTES_HELD: Final = 64 << 20
+_MAX_BYTES_HELD = 64 << 20
 
 
 class RecalibratedRows(FittedMethods):
@@ -98,8 +99,6 @@ class Recalibration(RecalibratedRows):
     notes: tuple[str, ...] = ()  # what the reader must know
     # what the names of new columns begin with, but for those of label sets
     prefix: str = RECALIBRATED
-
-    __repr__ = brief_repr
 
     @property
     def predictions(self) -> dict[str, AnyArray]:
@@ -199,8 +198,6 @@ class RecalibratedFiles(RecalibratedRows):
     in_memory: Recalibration | None = None  # the rows, where they were read at once
     notes: tuple[str, ...] = ()  # what the reader must know
 
-    __repr__ = brief_repr
-
 
 @final
 @dataclass(slots=True)
@@ -250,15 +247,15 @@ class Account:
         kinds, scales = kinds_of(first.rows.evalset), TaughtScale.among(self.scales)
         on_rows = gap_notes(self.served, self.n, self.gaps), fitted.notes_on(kinds, scales)
         of_batches = [
-            CountedNote.of(count, one, rest) if one else rest
-            for (one, rest), count in self.notes.items()
+            CountedNote.of(count, noun, text) if noun else text
+            for (noun, text), count in self.notes.items()
         ]
         more = len(of_batches) - _MAX_NOTES
         of_batches[_MAX_NOTES:] = [f"{more} more notes are not shown."] if more > 0 else []
         return tuple(dict.fromkeys(chain(notes, *on_rows, _fit_notes(fitted), of_batches)))
 
 
-_ACCOUNT: Final = b"howsure"
+_ACCOUNT = b"howsure"
 
 
 @final
@@ -307,15 +304,15 @@ class Application:
             stream = read_kept(folder, mark)
             yield stream_table(stream or keep(folder, mark, stream_bytes(self._batch(batch))))
 
-    def _batch(self, batch: NewBatch) -> pa.Table:
+    def _batch(self, batch: ReadRows) -> pa.Table:
         try:
-            recalibration = self.recalibrated(self.reading.rows_of(batch))
+            recalibration = self.recalibrated(self.reading.load(batch, outcomes=False))
             return Account.of(recalibration).with_rows(recalibration.read_all())
         except NoneKeptError as error:
             table = batch.read_all()
             for name, kind in self.added:
-                table = table.append_column(name, pa.nulls(batch.n, pa.type_for_alias(kind)))
-            return Account(batch.n, gaps=Counter(error.gaps)).with_rows(table)
+                table = table.append_column(name, pa.nulls(table.num_rows, pa.type_for_alias(kind)))
+            return Account(table.num_rows, gaps=Counter(error.gaps)).with_rows(table)
 
     def __call__(self, piece: FilePiece) -> pa.Table:
         """All rows of a piece, with their account."""
@@ -365,7 +362,7 @@ def write_files(
     All appear when the last row is done; an error leaves none. What folders say of a file is a
     column, unless it stands in a folder of that name.
     """
-    apart = output is None or Path(output) not in plan
+    separate = output is None or Path(output) not in plan
     added = list(first.read_all().schema)[-len(first.predictions) or None :]
     types_added = tuple((column.name, str(column.type)) for column in added)
     application = replace(application, added=types_added)
@@ -379,7 +376,7 @@ def write_files(
         folder = stack.enter_context(finished).folder
         pieces = [piece for file in files for piece in file.pieces]
         served = stack.enter_context(closing(application.pieces(pieces, large, folder)))
-        if apart:
+        if separate:
             stack.enter_context(new_folders(path.parent for path in plan))
         for target, joined in plan.items():
             form = table_form(target)
@@ -391,7 +388,7 @@ def write_files(
             schema: pa.Schema | None = None
             with appending(temporary, form, csv_safe=csv_safe, bare=bare, decimal=mark) as append:
                 for file in joined:
-                    of_folders = file.told() if apart else ()
+                    of_folders = file.folder_columns() if separate else ()
                     batches = chain.from_iterable(islice(served, len(file.pieces)))
                     for table in map(account.take, batches):
                         columns = as_types(table, types, decimal).drop_columns(of_folders)

@@ -31,7 +31,7 @@ from howsure.inputs.columns import RECALIBRATED
 from howsure.inputs.roles import name_roles
 from howsure.predictions import EvalSet, Intervals, Probabilities, content_order
 from howsure.report.assessment import Assessment, Basis, Later
-from howsure.report.coercion import check_coverage_is_used, source_fact
+from howsure.report.coercion import check_coverage_is_used, check_thresholds, source_fact
 from howsure.report.document import ANSWER, STEP, VerdictLine, noted, overview
 from howsure.report.images import missing_images
 from howsure.report.measured import Measured, Model, TopicReport, given_inputs
@@ -182,6 +182,7 @@ def assess_loaded(
         raise InputError("evalsets needs at least one model, got none")
     options = options or Options()
     check_coverage_is_used(loaded, coverages)
+    check_thresholds(options.threshold, loaded.evalsets)
     evalsets = with_baselines(
         loaded.evalsets, baseline=options.baseline, lead=options.lead, season=options.season
     )
@@ -319,8 +320,8 @@ def _first_lines(answered: TrustAnswer) -> Iterator[VerdictLine]:
     """Which of several models to use, and whether it can be trusted."""
     if answered.choice:
         yield VerdictLine(answered.choice, "info", "Which model is best?", about=ANSWER)
-    asked, state = "Can it be trusted?", STATES[answered.reply]
-    yield VerdictLine(answered.sentence, state, asked, about=ANSWER)
+    question, state = "Can it be trusted?", STATES[answered.reply]
+    yield VerdictLine(answered.sentence, state, question, about=ANSWER)
 
 
 def _answer(loaded: Loaded, measured: Measured, judged: _Judged) -> TrustAnswer:
@@ -367,7 +368,7 @@ _UNNAMED = "model"  # as sets are called whose model has no name
 
 def _in_detail(done: Sequence[Evaluation], ranked: Standing | None) -> tuple[set[str], str]:
     """The models whose figures, tables and sentences are shown, and which these are, in words."""
-    names = [found.evalset.model for found in done]
+    names = [evaluation.evalset.model for evaluation in done]
     if len(names) <= MAX_MODELS_IN_PAIRS:
         return set(names), ""
     best = names[:BEST_COMPARED] if ranked is None else list(ranked.models[:BEST_COMPARED])
@@ -464,7 +465,8 @@ def _unknown(evalsets: Sequence[EvalSet]) -> Iterator[VerdictLine]:
     ):
         yield _about_coverage(
             "The nominal coverage of the intervals is unknown, so coverage is not judged: state "
-            f"it, such as {name_roles(coverage=0.9)}."
+            f"it, such as {name_roles(coverage=0.9)}. It is the level that was passed to the "
+            "library that made the ends, such as level=90, alpha=0.1 or interval_width=0.9."
         )
 
 

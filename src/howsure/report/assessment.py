@@ -8,9 +8,9 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Final, Literal, final, get_args
+from typing import TYPE_CHECKING, Any, Literal, final, get_args
 
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.progress import listener, subscribe
 from howsure.core.records import Curve, Record, ResultTable
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 Library = Literal["pandas", "polars", "pyarrow"]
 # What a notebook or a prompt shows without being asked: a few lines of a terminal's width.
-_MAX_LINES: Final = 3
-_MAX_CHARACTERS: Final = 96
+_MAX_LINES = 3
+_MAX_CHARACTERS = 96
 
 
 @final
@@ -40,8 +40,6 @@ class Basis:
     tables: tuple[ResultTable, ...] = ()  # groups, worst rows, paired differences
     # what was assessed: rows, models, coverages, options
     facts: Mapping[str, str] = field(default_factory=dict)
-
-    __repr__ = brief_repr
 
 
 @final
@@ -210,13 +208,13 @@ class Assessment(Formed):
         from howsure.figures.layouts import layout_of
 
         layout = layout_of(name)
-        beside = {*layout.companions, layout.points[0] if layout.points else ""}
+        companions = {*layout.companions, layout.points[0] if layout.points else ""}
         drawable: tuple[Curve | ResultTable, ...] = (*self.curves, *self.tables)
         items = [item for item in drawable if item.name == name]
         if not items:
             names = sorted({item.name for item in drawable})
             raise InputError(f"name must be one of {', '.join(names)}, got {name!r}")
-        items += [item for item in drawable if item.name in beside]
+        items += [item for item in drawable if item.name in companions]
         return plot(items, ax=ax)
 
     def to_frame(self, library: Library = "pandas") -> Any:

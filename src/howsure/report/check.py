@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,7 @@ from howsure.engine.metric import MOST_LABELS
 from howsure.engine.view import choose_coverages
 from howsure.inputs.roles import name_roles
 from howsure.predictions import EvalSet, content_order
+from howsure.report.coercion import check_thresholds
 from howsure.report.document import Tone
 from howsure.report.options import CheckOptions
 from howsure.stats.binomial import clopper_pearson
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from howsure.inputs import Unlabelled
     from howsure.report.monitor import Monitor
 
-FORMAT: Final = "howsure-check/1"
+FORMAT = "howsure-check/1"
 """The name and version of the outcome's JSON form."""
 State = Literal["holds", "fails", "undecided"]
 _COUNTED = {"holds": "held", "fails": "failed", "undecided": "inconclusive"}
@@ -186,14 +187,14 @@ class CheckResult:
     answers: tuple[Answer, ...]
 
     @property
-    def told(self) -> tuple[LimitOutcome | Answer, ...]:
+    def results(self) -> tuple[LimitOutcome | Answer, ...]:
         """All findings, then all limits."""
         return (*self.answers, *self.outcomes)
 
     @property
     def failed(self) -> tuple[LimitOutcome | Answer, ...]:
         """What fails."""
-        return tuple(outcome for outcome in self.told if outcome.failed)
+        return tuple(outcome for outcome in self.results if outcome.failed)
 
     @property
     def status(self) -> int:
@@ -286,6 +287,7 @@ def check(
     evalsets = with_baselines(
         evalsets, baseline=rules.baseline, lead=rules.lead, season=rules.season
     )
+    check_thresholds(rules.threshold, evalsets)
     answers: list[Answer] = []
     of_all = totals or (None,) * len(evalsets)
     if rules.fail_on != "never":
@@ -311,8 +313,8 @@ def check_new(
         raise InputError("baseline, lead and season need y, but --reference judges rows without y")
     from howsure.report.monitor import findings_of, scored
 
-    judged = monitor.judge(new.features, new.embedding)
-    table = scored(monitor, judged, new.names)
+    judged = monitor.judge(new.inputs.features, new.inputs.embedding)
+    table = scored(monitor, judged, new.inputs.row_names())
     answers: list[Answer] = []
     if rules.fail_on != "never":
         answers = [
@@ -332,13 +334,13 @@ def check_new(
                 f"{limit} cannot be judged: the reference has no predictive distributions, so only "
                 "the inputs of rows are judged"
             )
-        if limit.metric == "outside_drift" and new.time is None:
+        if limit.metric == "outside_drift" and new.inputs.time is None:
             raise InputError(f"{limit} cannot be judged without times: give {name_roles(time=...)}")
         is_so = table.columns["flagged"] if limit.metric == "flagged" else judged.outside
-        groups = _parts_of(new.groups, rules.by if limit.by is None else limit.by)
-        for group, rows in groups or [("", np.arange(len(new.names)))]:
+        groups = _parts_of(new.inputs.groups, rules.by if limit.by is None else limit.by)
+        for group, rows in groups or [("", np.arange(new.inputs.n))]:
             rows = rows[~judged.outside[rows]] if limit.metric == "flagged" else rows
-            times = new.time if limit.metric == "outside_drift" else None
+            times = new.inputs.time if limit.metric == "outside_drift" else None
             times = None if times is None else times[rows]
             tails = rules.tail, rules.tail / max(len(groups), 1)
             share = partial(_share_of_new, limit, name, is_so[rows], times, seed)
@@ -399,6 +401,7 @@ def _answers(
         "seed": seed,
         "tolerance": rules.tolerance,
         "miss_range": rules.miss_range,
+        "thresholds": rules.threshold,
     }
     if total is None:
         findings, silent = examine(evalset, ignore=rules.left_out, **options)
@@ -431,6 +434,7 @@ def _examined(
             seed=options["seed"],
             tolerance=rules.tolerance,
             miss_range=rules.miss_range,
+            threshold=rules.threshold,
             ignore={*rules.left_out, *reported},
             trials=False,
         ),
@@ -500,6 +504,7 @@ def _outcomes(
                     seed=seed,
                     slow=metrics,
                     miss_range=rules.miss_range,
+                    given={"thresholds": rules.threshold},
                 )
                 for tail in dict.fromkeys(tails)
             ]
@@ -764,10 +769,12 @@ class _LimitEntry(Checked):
         return limits_of(self.measure, self.min, self.max, **scope)
 
 
-def rules_from(given: Mapping[str, Any], name: str, limits_too: Iterable[Limit] = ()) -> Rules:
+def rules_from(
+    tables_by_name: Mapping[str, Any], name: str, limits_too: Iterable[Limit] = ()
+) -> Rules:
     """Rules from the tables of a file, or a mapping like it; messages begin with its name."""
     with within(name), asked_in("fields"):
-        tables = given.get("limits", ())
+        tables = tables_by_name.get("limits", ())
         if isinstance(tables, str | Mapping) or not isinstance(tables, Iterable):
             raise InputError(
                 "limits must be a list of tables, such as "
@@ -776,7 +783,7 @@ def rules_from(given: Mapping[str, Any], name: str, limits_too: Iterable[Limit] 
         limits = [
             limit for number, table in enumerate(tables, 1) for limit in _limits(table, number)
         ]
-        options = {**given, "limits": (*limits_too, *limits)}
+        options = {**tables_by_name, "limits": (*limits_too, *limits)}
         if options.get("fail_on") == "watch":  # as version 0.2 called it
             options["fail_on"] = "caution"
         rules = from_options(Rules, options, "key")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from howsure.core.arrays import AnyArray, FloatArray, as_vector, plain_array, shortened
 from howsure.core.errors import InputError, language
 from howsure.core.labels import as_labels
+from howsure.core.options import named
 from howsure.inputs import Loaded, load
 from howsure.inputs.cells import Crossing, embedded
 from howsure.inputs.classes import label_text
@@ -26,15 +27,15 @@ from howsure.inputs.source import listed
 from howsure.predictions import EvalSet, LabelSets, Probabilities
 from howsure.streaming import Large, load_parts
 
-ROWS: Final = (
+ROWS = (
     *("point", "uncertainty", "features", "ease", "embedding", "encode", "image", "groups"),
     *("weights",),
     *("weights_kind", "cluster", "time", "cutoff", "horizon", "series", "rows", "model"),
     *("missing_value", "crossing"),
 )
 """Roles that arrays may play beside y and its prediction."""
-_BESIDE: Final = "a column of a table with y"
-OF_TABLES: Final = {
+_BESIDE = "a column of a table with y"
+OF_TABLES = {
     "points": "a mapping of models' names to forecasts as the prediction",
     "lower": "(lower, upper) as the prediction, with coverage=",
     "upper": "(lower, upper) as the prediction, with coverage=",
@@ -74,7 +75,7 @@ def opened(
     common_rows: bool = False,
     large: Large | None = None,
     seed: int = 0,
-    **said: Any,
+    **roles: Any,
 ) -> Loaded:
     """A table, or arrays; roles are named by keywords, None if not.
 
@@ -82,7 +83,7 @@ def opened(
     """
     if data is None:
         data, y = y, None
-    named = {**dict.fromkeys((*ROWS, *OF_TABLES)), **said}
+    named = {**dict.fromkeys((*ROWS, *OF_TABLES)), **roles}
     if prediction is None and is_table(data):
         if levels is not None:
             raise InputError(
@@ -128,11 +129,11 @@ def opened(
     return replace(loaded, dropped=dropped, dropped_by=gaps, notes=(*notes, *loaded.notes))
 
 
-def _with_rest(loaded: Loaded, rest: Mapping[str, Any], **said: Any) -> Loaded:
+def _with_rest(loaded: Loaded, bare: Mapping[str, Any], **roles: Any) -> Loaded:
     """With what was predicted of rows that lack y alone; impossible predictions are of no row."""
-    plain = {**rest, "crossing": "sort", "encode": None, "image": None, "embedding": None}
+    plain = {**bare, "crossing": "sort", "encode": None, "image": None, "embedding": None}
     try:
-        sets_without_y = _from_arrays(**said, **plain).evalsets
+        sets_without_y = _from_arrays(**roles, **plain).evalsets
     except InputError:
         return loaded
     completed = (
@@ -172,6 +173,19 @@ def check_coverage_is_used(loaded: Loaded, coverages: Sequence[float]) -> None:
     )
 
 
+def check_thresholds(thresholds: Any, evalsets: Iterable[EvalSet]) -> None:
+    """Refuse a threshold where no model states the probability of one event."""
+    for evalset in evalsets if thresholds else ():
+        classes = [len(p.names) for p in evalset.predictions if isinstance(p, Probabilities)]
+        if classes != [2]:
+            seen = f"{classes[0]} classes" if classes else "no class probabilities"
+            way = ": assess one class, with y 1 where it came and its column alone"
+            raise InputError(
+                f"{named('threshold')} needs the probability of one event, got {seen} of "
+                f"{evalset.model}{way if classes else ''}"
+            )
+
+
 def source_fact(table: Any) -> dict[str, str]:
     """What to state of the files that a table comes from."""
     items = table if isinstance(table, (list, tuple)) else [table]
@@ -192,11 +206,11 @@ def _from_arrays(
     coverage: Sequence[float],
     levels: npt.ArrayLike | None,
     crossing: Crossing,
-    **known: Any,
+    **context: Any,
 ) -> Loaded:
     """Check arrays at the door; one evaluation set a model."""
     arrays = {"prediction": prediction, "features": features, "groups": groups, "ease": ease}
-    check_row_order(y, {**arrays, **known})
+    check_row_order(y, {**arrays, **context})
     named = as_text(y)
     truth = np.zeros(len(named)) if named is not None else as_vector(y, "y")
     n = len(truth)
@@ -211,7 +225,7 @@ def _from_arrays(
     columns: dict[str, tuple[str, ...]] = {}
     encoder = None
     if (pair := parse_encode(encode)) is not None:
-        if known.get("embedding") is not None:
+        if context.get("embedding") is not None:
             raise InputError("encode and embedding both give an embedding: give one of them")
         name, encoder = pair
         texts[name] = _taken(columns_of_inputs, name, "encode")
@@ -226,7 +240,7 @@ def _from_arrays(
     roles = Roles(columns=columns, encoder=encoder)
     vectors, files = embedded(texts, roles, folder=None, title="features")
     if vectors is not None:
-        known["embedding"] = vectors
+        context["embedding"] = vectors
     for name, value in texts.items():
         if len(value) != n:
             raise InputError(f"{name} must have {n} rows, as many as y; got {len(value)}")
@@ -240,7 +254,7 @@ def _from_arrays(
         prediction, n=n, coverage=coverage or None, levels=levels, y=known_y, crossing=crossing
     )
     truth = _classed(truth if named is None else named, models.values())
-    point, doubt = known.pop("point"), known.pop("uncertainty")
+    point, doubt = context.pop("point"), context.pop("uncertainty")
     sets = tuple(
         EvalSet.checked(
             truth,
@@ -251,7 +265,7 @@ def _from_arrays(
             groups=named_labels(groups) or None,
             model=name or model or "model",
             ease=eased,
-            **known,
+            **context,
         )
         for name, model_input in models.items()
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Final, overload
+from typing import Any, overload
 
 from howsure.core.arrays import check_fraction
 from howsure.core.errors import InputError
@@ -12,12 +12,12 @@ from howsure.report.apply import RecalibratedFiles, Recalibration
 from howsure.report.recalibrate import given_fit, learn_and_apply
 from howsure.streaming.load import Large
 
-LABEL_METHODS: Final = ("lac", "aps", "raps", "saps", "o_lac", "o_saps")
+LABEL_METHODS = ("lac", "aps", "raps", "saps", "o_lac", "o_saps")
 """Methods that make label sets."""
 # The usual one.
-DEFAULT_COVERAGE: Final = 0.9
+DEFAULT_COVERAGE = 0.9
 """Where nobody says."""
-CONFORMAL_METHODS: Final = (*LABEL_METHODS, "cp", "cp_a", "pac", "cqr", "o_cpa", "o_pac")
+CONFORMAL_METHODS = (*LABEL_METHODS, "cp", "cp_a", "pac", "cqr", "o_cpa", "o_pac")
 """All methods; those without label sets make intervals."""
 
 

@@ -34,14 +34,14 @@ def reports(
     """
     if not any(evalset.features or evalset.embedding is not None for evalset in evalsets):
         return []
-    asked = "mean_cce" in settings.also
-    if evalsets[0].n > SLOW_ROWS and not asked and evalsets[0].embedding is None:
+    everything = "mean_cce" in settings.also
+    if evalsets[0].n > SLOW_ROWS and not everything and evalsets[0].embedding is None:
         return []
     if not all(any(isinstance(b, LAWS) for b in evalset.predictions) for evalset in evalsets):
         return []
     return attempt(
         "congruence",
-        partial(_reports, evalsets, settings, texts, images, asked),
+        partial(_reports, evalsets, settings, texts, images, everything),
         lambda reason: [unanswered(evalset, reason) for evalset in evalsets],
     )
 
@@ -51,15 +51,15 @@ def _reports(
     settings: Settings,
     texts: Mapping[str, AnyArray],
     images: AnyArray | None,
-    asked: bool,
+    everything: bool,
 ) -> list[CongruenceReport]:
     embedded = [with_embedding(evalset) for evalset in evalsets]
     options, seed = settings.congruence or CongruenceOptions(), settings.seed
-    mode = congruence_mode(embedded, options.draws, seed=seed, everything=asked)
+    mode = congruence_mode(embedded, options.draws, seed=seed, everything=everything)
     assessed = []
     for number, evalset in enumerate(embedded):
         report = assess_congruence(
-            evalset, mode, seed=seed, everything=asked, options=options, beside=texts
+            evalset, mode, seed=seed, everything=everything, options=options, beside=texts
         )
         if len(embedded) > 1:
             named = [

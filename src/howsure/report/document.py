@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, Self, final
+from typing import TYPE_CHECKING, Literal, Self, final
 
 import numpy as np
 
 from howsure.core.arrays import AnyArray
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.convert import plain
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write
@@ -87,9 +87,9 @@ def by_model(lines: Iterable[VerdictLine]) -> Iterator[tuple[str, list[VerdictLi
 _model_of = operator.attrgetter("model")
 
 
-ANSWER: Final = "answer"
+ANSWER = "answer"
 """What the first lines are about."""
-STEP: Final = "What would help?"
+STEP = "What would help?"
 """The question that the next step answers."""
 
 
@@ -131,7 +131,7 @@ def noted(facts: Mapping[str, str], notes: Sequence[str]) -> Mapping[str, str]:
 _NOTES = "Notes"
 
 
-BETWEEN: Final = " · "
+BETWEEN = " · "
 """What stands between remarks of a cell."""
 
 
@@ -257,8 +257,8 @@ class Section:
         return slug("section", self.label or self.title)
 
 
-CARD: Final = ".card.md"
-_ENDINGS: Final = (".html", ".md", ".json", ".csv", CARD)
+CARD = ".card.md"
+_ENDINGS = (".html", ".md", ".json", ".csv", CARD)
 
 
 def form_of(path: str | os.PathLike[str]) -> str:
@@ -348,8 +348,6 @@ class Document(Formed):
     glossary: tuple[GlossaryEntry, ...] = ()  # what the numbers are
     command: str = ""  # what makes this report again
 
-    __repr__ = brief_repr
-
     def __post_init__(self) -> None:
         if not self.lines:
             every_line = [
@@ -386,7 +384,7 @@ def glossary(records: Iterable[Record]) -> tuple[GlossaryEntry, ...]:
 
 OVERVIEW = "overview"
 """The name of the table."""
-LEGEND = "  ".join(" ".join(told) for tone, told in TONES.items() if tone != "info")
+LEGEND = "  ".join(" ".join(words) for tone, words in TONES.items() if tone != "info")
 
 
 def overview(states: Mapping[str, Mapping[str, str]], ranked: Standing | None) -> ResultTable:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import starmap
-from typing import Final
 
 import numpy as np
 
@@ -54,17 +53,17 @@ DIRECTIONS = {
     Direction.TARGET: ("◎", "near\N{NO-BREAK SPACE}ideal"),
     Direction.NONE: ("·", "descriptive"),
 }
-BETTER: Final = "↓ lower is better  ↑ higher is better  ◎ closer to perfect"
+BETTER = "↓ lower is better  ↑ higher is better  ◎ closer to perfect"
 """What the signs of directions mean."""
 
 # Twice a remark is read; thrice it is noise, and a footnote is shorter.
-MIN_REPEATS: Final = 3
+MIN_REPEATS = 3
 """In how many cells of a column a remark stands that becomes a footnote."""
 # Shorter ones take no more room than a mark.
-MIN_WORDS: Final = 4
+MIN_WORDS = 4
 """How many words a remark has at least."""
-_RAISED: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-_USUAL: Final = "Measures of uncertainty are computed from {} unless stated otherwise."
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_USUAL = "Measures of uncertainty are computed from {} unless stated otherwise."
 OF_KINDS = ("crps", "pinball", "weighted_interval_score")
 """Scores that mean another thing for quantiles than for distributions; their reason tells which.
 Models of both kinds are compared by the score that means the same for all."""
@@ -237,7 +236,7 @@ def footnoted(grid: Grid, reasons: Collection[int] = ()) -> Grid:
         (column, remark)
         for row in rows
         for column, cell in enumerate(row)
-        for remark in _remarks(cell, whole=column in reasons)
+        for remark in _remarks(cell, in_full=column in reasons)
     )
     marks: dict[str, str] = {}
     for (_, remark), count in repeated.items():
@@ -245,7 +244,7 @@ def footnoted(grid: Grid, reasons: Collection[int] = ()) -> Grid:
             marks.setdefault(remark, str(len(marks) + 1).translate(_RAISED))
 
     def marked(column: int, cell: Cell) -> Cell:
-        remarks = _remarks(cell, whole=column in reasons)
+        remarks = _remarks(cell, in_full=column in reasons)
         noted = [remark for remark in remarks if repeated[column, remark] >= MIN_REPEATS]
         if not noted:
             return cell
@@ -263,9 +262,9 @@ def footnoted(grid: Grid, reasons: Collection[int] = ()) -> Grid:
     return replace(grid, parts=parts, footnotes=footnotes)
 
 
-def _remarks(cell: Cell, *, whole: bool) -> list[str]:
-    """What explains a cell in many words: what stands small in it, or the `whole` of it."""
-    remarks = [cell.text] if whole else [text for _, text in cell.remarks] or [cell.small]
+def _remarks(cell: Cell, *, in_full: bool) -> list[str]:
+    """What explains a cell in many words: what stands small in it, or the `in_full` of it."""
+    remarks = [cell.text] if in_full else [text for _, text in cell.remarks] or [cell.small]
     return [remark for remark in dict.fromkeys(remarks) if len(remark.split()) >= MIN_WORDS]
 
 
@@ -512,8 +511,8 @@ def _perfect(record: Record) -> Cell:
     reach = str(record.options.get("no_null", ""))
     if not (math.isnan(low) and math.isnan(high)):
         side, end = ("up to", high) if math.isnan(low) else ("from", low)
-        whole = not (math.isnan(low) or math.isnan(high))
-        reach = f"({formats.interval(low, high)})" if whole else f"{side} {formats.number(end)}"
+        bounded = not (math.isnan(low) or math.isnan(high))
+        reach = f"({formats.interval(low, high)})" if bounded else f"{side} {formats.number(end)}"
     value = record.null if math.isfinite(record.null) else record.target
     text = "" if math.isnan(value) else formats.number(value)
     return Cell(text, key=sort_key(value), small=reach)

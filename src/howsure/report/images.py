@@ -41,11 +41,11 @@ _FORMS = {"image/jpeg": ("JPEG", {"quality": 80, "optimize": True}), "image/png"
 _FAILURES = (OSError, ValueError, SyntaxError, EOFError, MemoryError, OverflowError)
 
 
-def image_table(rows: ResultTable, files: AnyArray, *, each: int = THUMBNAILS) -> ResultTable:
+def image_table(rows: ResultTable, files: AnyArray, *, most: int = THUMBNAILS) -> ResultTable:
     """Thumbnails of rows."""
     kinds = rows.columns["kind"]
     chosen = np.concatenate(
-        [np.flatnonzero(kinds == kind)[:each] for kind in dict.fromkeys(kinds.tolist())]
+        [np.flatnonzero(kinds == kind)[:most] for kind in dict.fromkeys(kinds.tolist())]
     )
     columns = {name: rows.columns[name][chosen] for name in _KNOWN if name in rows.columns}
     paths = [str(files[row]) for row in chosen]
@@ -163,8 +163,8 @@ class Gallery:
 
 def galleries(tables: Iterable[ResultTable]) -> list[Gallery]:
     """A gallery of each table ``cce_images``."""
-    found = [table for table in tables if table.name == "cce_images" and len(table)]
-    return [_gallery(table, named=len(found) > 1) for table in found]
+    image_tables = [table for table in tables if table.name == "cce_images" and len(table)]
+    return [_gallery(table, named=len(image_tables) > 1) for table in image_tables]
 
 
 def _gallery(table: ResultTable, *, named: bool) -> Gallery:

@@ -7,15 +7,16 @@ import os
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, final
 
 from howsure._version import __version__
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.convert import json_number, plain
 from howsure.core.errors import InputError, either
 from howsure.core.files import atomic_write, check_outputs
 from howsure.core.formats import listed, percent
 from howsure.recalibration import FittedRecalibration
+from howsure.recalibration.dispatch import method_of
 from howsure.recalibration.serialization import TaughtScale
 from howsure.report.recalibrate import held_out
 from howsure.report.table import split_roles
@@ -30,14 +31,14 @@ from howsure.verdict.improvement import (
     improved,
 )
 
-FORMAT: Final = "howsure-improvement/1"
+FORMAT = "howsure-improvement/1"
 """The name and version of the JSON form."""
-_SPLITS: Final = {
+_SPLITS = {
     "random": "at random",
     "units": "by unit",
     "time": "by time, with the last rows held out",
 }
-_ENDS: Final = {
+_ENDS = {
     "right": "No further recalibration is advised.",
     "one_step": "Stopped after one step",
     "most_steps": f"Stopped at the maximum of {MAX_STEPS} steps.",
@@ -69,8 +70,6 @@ class Improvement:
     fitted: FittedRecalibration
     notes: tuple[str, ...] = ()
     seed: int = 0
-
-    __repr__ = brief_repr
 
     @property
     def right(self) -> bool:
@@ -273,7 +272,8 @@ def _describe_step(step: ImprovementStep) -> str:
     learnt = tuple(
         parameter for recalibrator in step.fitted for parameter in recalibrator.parameters
     )
-    return words.proof(step.advice, learnt, step.proof)
+    info = method_of(step.fitted[0].belief, step.advice.method)
+    return words.proof(step.advice, learnt, step.proof, info)
 
 
 def _step(step: ImprovementStep) -> dict[str, Any]:

@@ -149,13 +149,14 @@ class Model:
             seed=self.how.seed,
             slow=self.how.also,
             miss_range=self.how.miss_range,
+            given={"thresholds": self.how.threshold},
             known=evaluation,
         )
 
-    def _grouped(self, found: Evaluation, ask: Callable[..., GroupReport]) -> GroupReport:
+    def _grouped(self, evaluation: Evaluation, ask: Callable[..., GroupReport]) -> GroupReport:
         return attempt(
             f"groups of {self.name}",
-            partial(ask, found, confidence=self.how.confidence, seed=self.how.seed),
+            partial(ask, evaluation, confidence=self.how.confidence, seed=self.how.seed),
             lambda _: GroupReport((), None, ()),
         )
 
@@ -219,8 +220,8 @@ class Measured:
             )
             tables += of_rows
             evalsets = [model.evalset for model in models]
-            whole = replace(self, given_inputs=given_inputs(evalsets, how, self.given_inputs))
-            for evaluation in whole.given_inputs:
+            complete = replace(self, given_inputs=given_inputs(evalsets, how, self.given_inputs))
+            for evaluation in complete.given_inputs:
                 tables += tables_of(evaluation)
                 curves += curves_of(evaluation, confidence=confidence)
             for report in self.reports:
@@ -231,18 +232,18 @@ class Measured:
             if len(models) > 1:
                 done = [model.found for model in models]
                 best = () if self.standing is None else self.standing.models
-                for what, make in (
+                for what, measure in (
                     ("comparison", partial(compare, done, order=best)),
                     ("relative skill", partial(standing_over_series, done)),
                 ):
                     table = attempt(
                         f"{what} of models",
-                        partial(make, confidence=confidence, seed=seed),
+                        partial(measure, confidence=confidence, seed=seed),
                         lambda _: None,
                     )
                     tables += [] if table is None else [table]
         return Basis(
-            records=whole.records,
+            records=complete.records,
             curves=tuple(curve for curve in curves if curve.model in shown),
             tables=(*before, *tables, *after),
             facts=noted(facts, [*notes, *reasons, *faults]),
@@ -250,11 +251,11 @@ class Measured:
 
 
 def given_inputs(
-    evalsets: Sequence[EvalSet], how: Settings, known: Sequence[Evaluation] | None = None
+    evalsets: Sequence[EvalSet], how: Settings, measured: Sequence[Evaluation] | None = None
 ) -> list[Evaluation]:
     """What the verdict reads of coverage given inputs, of every model that has any.
 
-    By ease or rank too, where that is known; everything, if what it reads is `known`.
+    By ease or rank too, where that is known; everything, if what it reads is `measured`.
     """
     if how.cells is not None:
         eased = [evalset for evalset in evalsets if evalset.ease in evalset.features]
@@ -273,18 +274,18 @@ def given_inputs(
         if evalset.features or evalset.embedding is not None:
             subjects.append((evalset, "inputs"))
     evaluations = []
-    for number, (evalset, beside) in enumerate(subjects):
+    for number, (evalset, inputs) in enumerate(subjects):
         report_progress(f"coverage given inputs of {evalset.model}", number, len(subjects))
         evaluations.append(
             evaluate(
                 evalset,
-                metrics=measures(beside) if known is None else None,
-                beside=beside,
+                metrics=measures(inputs) if measured is None else None,
+                beside=inputs,
                 confidence=how.confidence,
                 seed=how.seed,
                 slow=how.also,
                 given=None if how.cells is None else {"bins": how.cells},
-                known=None if known is None else known[number],
+                known=None if measured is None else measured[number],
             )
         )
     return evaluations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +34,7 @@ from howsure.report.coercion import as_text, features_of
 from howsure.report.table import as_coverages
 
 # The usual one.
-DEFAULT_COVERAGE: Final = 0.9
+DEFAULT_COVERAGE = 0.9
 """Asked of a model that gives intervals at any coverage, where none is wanted."""
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray, as_matrix
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.formats import number, p_words, percent
 from howsure.core.progress import part_of, reported
@@ -119,8 +119,6 @@ class Monitor:
     seen: Mapping[str, Mapping[Any, int]]
     seed: int  # of the draws
     options: CongruenceOptions = _PLAIN  # kernel, λ, draws
-
-    __repr__ = brief_repr
 
     @property
     def around(self) -> int:
@@ -249,15 +247,15 @@ def fit_monitor(
     mode: Mode | None = None
     fitted: CongruenceReference | None = None
     if any(isinstance(prediction, LAWS) for prediction in reference.predictions):
-        part = reference_rows(reference, seed=seed, everything=everything)
-        mode = congruence_mode([part], options.draws, everything=True)
-        fitted = fitted_reference(part, mode, seed=seed, options=options)
+        rows = reference_rows(reference, seed=seed, everything=everything)
+        mode = congruence_mode([rows], options.draws, everything=True)
+        fitted = fitted_reference(rows, mode, seed=seed, options=options)
     else:
-        part = support_rows(reference, seed=seed, everything=everything)
-    seen = {} if encoder is None else _known_labels(part.features, encoder.dropped)
-    assert part.embedding is not None
-    neighbours = fit_neighbours(part.embedding, _codes(seen, part.features, part.n))
-    return Monitor(part, fitted, mode, encoder, neighbours, seen, seed, options)
+        rows = support_rows(reference, seed=seed, everything=everything)
+    codes_of_labels = {} if encoder is None else _known_labels(rows.features, encoder.dropped)
+    assert rows.embedding is not None
+    neighbours = fit_neighbours(rows.embedding, _codes(codes_of_labels, rows.features, rows.n))
+    return Monitor(rows, fitted, mode, encoder, neighbours, codes_of_labels, seed, options)
 
 
 def _known_labels(
@@ -276,11 +274,11 @@ def _known_labels(
 
 
 def _codes(
-    seen: Mapping[str, Mapping[Any, int]], features: Mapping[str, AnyArray], rows: int
+    codes_of_labels: Mapping[str, Mapping[Any, int]], features: Mapping[str, AnyArray], rows: int
 ) -> IntArray:
     """Labels as codes of the reference, −1 for those that it does not have."""
-    out = np.zeros((rows, len(seen)), dtype=np.int64)
-    for column, (name, codes) in enumerate(seen.items()):
+    out = np.zeros((rows, len(codes_of_labels)), dtype=np.int64)
+    for column, (name, codes) in enumerate(codes_of_labels.items()):
         if name in features:  # a constant that no input is made of may be left out
             out[:, column] = [codes.get(label, -1) for label in np.asarray(features[name]).tolist()]
     return out
@@ -385,8 +383,6 @@ class Monitored:
     # verdict, map, the rows of the highest errors; rejection where labels are there
     report: Assessment
 
-    __repr__ = brief_repr
-
     def columns(self, new: Unlabelled) -> dict[str, AnyArray]:
         """Scores beside the inputs, as columns of one table."""
         return _add_inputs(self.table, new)
@@ -404,8 +400,8 @@ def monitored(
     """Say which rows can be judged, and which of these to distrust, or only how many."""
     if no_rows:
         new = new_without_rows(new)
-    judged = monitor.judge(new.features, new.embedding)
-    table = scored(monitor, judged, new.names)
+    judged = monitor.judge(new.inputs.features, new.inputs.embedding)
+    table = scored(monitor, judged, new.inputs.row_names())
     findings = findings_of(monitor, judged, table)
     lines = [
         VerdictLine(finding.sentence, finding.state, finding.question, about=finding.id)
@@ -428,7 +424,7 @@ def monitored(
         facts={
             **_facts(monitor, new, judged),
             **(facts or {}),
-            **missing_fact(new.images, new.names),
+            **missing_fact(new.images, new.inputs.row_names()),
         },
     )
     report = Assessment(
@@ -444,7 +440,7 @@ def monitored(
 
 def _add_inputs(table: ResultTable, new: Unlabelled) -> dict[str, AnyArray]:
     columns = dict(table.columns)
-    for name, value in {**new.features, **new.texts}.items():
+    for name, value in {**new.inputs.features, **new.texts}.items():
         columns[name if name not in columns else f"{name} (input)"] = value
     return columns
 
@@ -566,16 +562,16 @@ def _rejection_lines(evalset: EvalSet, scores: FloatArray) -> list[VerdictLine]:
     order = np.argsort(-scores, kind="stable")
     lines = []
     for name, losses in losses_of(evalset).items():
-        withheld, rest = losses[order[:count]], losses[order[count:]]
-        error = math.sqrt(sum(group.var(ddof=1) / len(group) for group in (withheld, rest)))
-        gap = float(withheld.mean() - rest.mean())
+        withheld, retained = losses[order[:count]], losses[order[count:]]
+        error = math.sqrt(sum(group.var(ddof=1) / len(group) for group in (withheld, retained)))
+        gap = float(withheld.mean() - retained.mean())
         way = "lowers" if gap > 0 else "raises"
         way = "does not significantly change" if abs(gap) <= 1.96 * error else way
-        best = np.sort(losses)[: len(rest)].mean()
+        best = np.sort(losses)[: len(retained)].mean()
         text = (
             f"Leaving out the {percent(SHARE_WITHHELD, 0)} of rows of highest CCE {way} the mean "
             f"{LOSSES[name]} of {len(scores):,} labelled rows: {losses.mean():.4g} before, "
-            f"{rest.mean():.4g} after. The best possible order would give {best:.4g}."
+            f"{retained.mean():.4g} after. The best possible order would give {best:.4g}."
         )
         lines.append(
             VerdictLine(text, "info", "Does leaving out suspect rows help?", about="rejection")
@@ -639,7 +635,7 @@ def _tables(
             rows = {name: column[first] for name, column in table.columns.items()}
             rows["kind"] = np.array(["new"] * len(first), dtype=object)
             chosen = replace(table, columns=rows)
-            tables.append(image_table(chosen, new.images[first], each=MAX_PICTURES))
+            tables.append(image_table(chosen, new.images[first], most=MAX_PICTURES))
     if judged.outside.any():
         tables.append(outermost(judged, columns, monitor.part.model))
     return tuple(tables)
@@ -653,11 +649,11 @@ def _map(monitor: Monitor, new: Unlabelled, judged: Judged, table: ResultTable) 
     named = Counter(name for name in judged.beyond.tolist() if name)
     return map_table(
         judged.grid,
-        columns.get("cce", np.full(len(new.names), math.nan)),
+        columns.get("cce", np.full(new.inputs.n, math.nan)),
         null,
-        new.names,
+        new.inputs.row_names(),
         second=("Distance to the reference, in sd", judged.distance),
-        features=new.features,
+        features=new.inputs.features,
         first=[name for name, _ in named.most_common()],
         outside=judged.outside,
         layout=monitor.options.layout,
@@ -692,7 +688,7 @@ _OF_ERRORS = ("outside", "cce", "perfect", "upper", "p_value", "near_p_value", "
 
 def _facts(monitor: Monitor, new: Unlabelled, judged: Judged) -> dict[str, str]:
     facts = {
-        "Rows": f"{len(new.names):,}",
+        "Rows": f"{new.inputs.n:,}",
         "Reference": f"{monitor.part.n:,} labelled rows",
         "Rows outside": f"{int(judged.outside.sum()):,}",
         "Predictions": _judged(monitor),

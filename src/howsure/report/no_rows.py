@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -23,19 +23,19 @@ from howsure.inputs import Loaded, Unlabelled
 from howsure.predictions import EvalSet
 from howsure.report.assessment import Assessment, Basis, Later
 
-FEWEST: Final = MIN_ROWS_OF_PART
+FEWEST = MIN_ROWS_OF_PART
 """The fewest rows of which anything is told."""
-OTHERS: Final = "others"
+OTHERS = "others"
 """What labels of few rows are called together."""
 
-_FACTS: Final = {"Single rows": f"not shown, and no result on fewer than {FEWEST} rows"}
-_ROW: Final = "row"
+_FACTS = {"Single rows": f"not shown, and no result on fewer than {FEWEST} rows"}
+_ROW = "row"
 """The column that names rows: a table that has it shows single ones."""
-_COUNTS: Final = ("n", "rows", "Rows")
+_COUNTS = ("n", "rows", "Rows")
 """What says of how many rows a line of a table or a point of a curve is."""
-_ENDS: Final = frozenset({"ease_low", "ease_high", "Ease from", "Ease to"})
+_ENDS = frozenset({"ease_low", "ease_high", "Ease from", "Ease to"})
 """Least and greatest values, which are those of single rows."""
-_OF_FILES: Final = "files"
+_OF_FILES = "files"
 
 
 def check_no_state(state: object) -> None:
@@ -93,13 +93,13 @@ def without_rows(loaded: Loaded) -> Loaded:
 
 def new_without_rows(new: Unlabelled) -> Unlabelled:
     """Rows to be scored, without their names, texts, images and labels of few rows."""
-    labelled = new.labelled
+    inputs, labelled = new.inputs, new.labelled
+    groups = {name: pooled(group) for name, group in inputs.groups.items()}
     return replace(
         new,
-        names=np.arange(len(new.names)),
+        inputs=replace(inputs, rows=None, groups=groups),
         texts={},
         images=None,
-        groups={name: pooled(group) for name, group in new.groups.items()},
         labelled=None if labelled is None else replace(labelled, rows=None, fewest=FEWEST),
     )
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
-from typing import Any, Final, Literal, Self
+from typing import Any, Literal, Self
 
 from howsure.core.options import MISS_RANGE, SHARE, TOLERANCE, Described, described, option
 from howsure.topics.congruence_options import CongruenceOptions
 
 FailOn = Literal["never", "caution", "bad"]
-_FINDINGS: Final = "Findings"
+_FINDINGS = "Findings"
 _finding = partial(option, panel=_FINDINGS, verbs="assess")
 _limit = partial(option, panel="Limits")
 
@@ -52,6 +52,15 @@ class JudgingOptions(Described):
         tools="assess",
         metavar="NAME",
         default="",
+    )
+    threshold: float | Sequence[float] = _finding(
+        "Probability of the event from which on one acts: net benefit of the decision, beside "
+        "acting on all and on none.",
+        tools="assess",
+        metavar="P",
+        kind=list[float],
+        rule="howsure.core.arrays:check_fractions",
+        default=(),
     )
     lead: int | None = _finding(
         "Lead time of all rows, in steps of {time}, if there is no {horizon}; needed for "

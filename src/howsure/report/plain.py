@@ -88,7 +88,7 @@ def to_csv(document: Document) -> str:
     """Every record as a line of CSV."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    names = [part.name for part in fields(Record)]
+    names = [column.name for column in fields(Record)]
     writer.writerow(names)
     for record in document.records:
         writer.writerow([_csv_cell(getattr(record, name)) for name in names])
@@ -245,8 +245,8 @@ def _csv_cell(value: object) -> str:
 # ---- a report as a model card, whose metadata Hugging Face reads ---------------------------------
 # Source: github.com/huggingface/hub-docs, modelcard.md, `model-index`.
 
-_NO_YAML: Final = re.compile("[\ufeff\ufffe\uffff]")
-_UNNAMED: Final = "unnamed table"
+_NO_YAML = re.compile("[\ufeff\ufffe\uffff]")
+_UNNAMED = "unnamed table"
 
 
 def to_card(document: Document) -> str:
@@ -334,21 +334,21 @@ def _number(value: float) -> str:
 
 # Rows of the key numbers: with verdict, groups and trials, a screen or two of 50 lines. So are the
 # limits below. By eye.
-_MAX_MEASURES: Final = 10
+_MAX_MEASURES = 10
 # Of several coverages, that nearest to the usual one speaks for all but coverage itself.
-_MAIN_COVERAGE: Final = 0.9
+_MAIN_COVERAGE = 0.9
 # Those nearest to it, as the ten rows are for other measures, too.
-_MAX_COVERAGES: Final = 3
+_MAX_COVERAGES = 3
 _ORDER: Final[tuple[Tone, ...]] = ("bad", "caution", "negligible", "good", "undecided", "info")
 """What is told first."""
 _MARKED: Final[tuple[Tone, ...]] = ("good", "undecided")
 """What of several models marks tell, and no sentence."""
 # Sentences, groups and trials in a short form: the rest is in the page.
-_MAX_SENTENCES: Final = 6
-_MAX_GROUPS: Final = 6
-_MAX_TRIALS: Final = 5
-_REST: Final = "The HTML and JSON reports contain all numbers."
-_FACTS: Final = ("Source", "Files", "Rows", "Models", "Dropped rows", "Reading", "Notes")
+_MAX_SENTENCES = 6
+_MAX_GROUPS = 6
+_MAX_TRIALS = 5
+_REST = "The HTML and JSON reports contain all numbers."
+_FACTS = ("Source", "Files", "Rows", "Models", "Dropped rows", "Reading", "Notes")
 
 
 def in_brief(document: Document) -> Document:

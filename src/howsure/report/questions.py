@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -43,22 +43,23 @@ if TYPE_CHECKING:
     from howsure.figures import Figure
 
 # Five columns of states fit into 80 characters, three with sizes.
-MAX_COLUMNS: Final = 5
+MAX_COLUMNS = 5
 """The most models that stand side by side on the first screen."""
 # Three columns with sizes, as five without, fit into 80 characters.
-MAX_SIZED: Final = 3
+MAX_SIZED = 3
 """The most of them beside whose states sizes stand."""
 # What a reader keeps in mind; all are below.
-MAX_FAULTS: Final = 3
+MAX_FAULTS = 3
 """The most faults of a model that the first screen tells."""
-_CALIBRATION: Final = {
+_CALIBRATION = {
+    "class_reliability": "Probabilities",
     "interval_calibration": "Intervals",
     "calibration": "Quantiles",
     "pit_histogram": "PIT histogram",
     "pit_ecdf": "PIT ECDF",
 }
 """Figures of calibration, in the order of their switch, and what it calls them."""
-_WHAT: Final = {
+_WHAT = {
     "spread": "error size",
     "width": "error size",
     "trade": "gain",
@@ -66,7 +67,7 @@ _WHAT: Final = {
     "dependence": "variance",
 }
 """What a ratio of a finding is of, for its size."""
-_TOLD: Final = ("bad", "caution", "negligible")
+_TOLD = ("bad", "caution", "negligible")
 """States whose size is told beside their mark."""
 
 
@@ -112,7 +113,7 @@ class _PagePart:
         )
 
 
-_PAGE: Final = (
+_PAGE = (
     _PagePart(
         label="Models",
         ids=("comparison",),
@@ -135,21 +136,21 @@ _PAGE: Final = (
     _PagePart(label="Others", title="Other results", folded=True),
 )
 """Sections in their order, with what belongs to no topic."""
-_UNLISTED: Final = ("files", "not_judged")
+_UNLISTED = ("files", "not_judged")
 """Tables of the report that stand elsewhere: what is silent."""
 
 
 @cache
 def _sections_of_topics() -> tuple[_PagePart, ...]:
     """What stands in each section; sections that topics add stand before what is folded."""
-    known = {section.label: section for section in _PAGE if not section.folded}
+    section_of = {section.label: section for section in _PAGE if not section.folded}
     for topic in every_topic():
         sections = [topic.label, *(question.section for question in topic.findings)]
         sections += [layout.section for layout in topic.layouts.values()]
         for label in filter(None, dict.fromkeys(sections)):
             new = _PagePart(label=label, title=topic.title if label == topic.label else "")
-            known[label] = known.get(label, new).with_topic(topic)
-    return (*known.values(), *(section for section in _PAGE if section.folded))
+            section_of[label] = section_of.get(label, new).with_topic(topic)
+    return (*section_of.values(), *(section for section in _PAGE if section.folded))
 
 
 def document_of(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, final, overload
 import numpy as np
 
 from howsure.conformal.ranks import DELTA
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, within
 from howsure.core.files import check_outputs
@@ -30,7 +30,6 @@ from howsure.inputs.new import (
     NewFile,
     NewReading,
     NewRows,
-    load_new,
     new_files,
     skipped_of,
     targets,
@@ -67,9 +66,9 @@ from howsure.streaming.load import Large, load_parts
 if TYPE_CHECKING:
     from howsure.verdict import Advice
 
-NO_HELP: Final = "No recalibration gave a significant improvement."
-UNCHANGED: Final = "The predictions are unchanged."
-_OF_METHODS: Final = ("coverage", "too_few", "rank", "delta", "levels", "bins", "penalty")
+NO_HELP = "No recalibration gave a significant improvement."
+UNCHANGED = "The predictions are unchanged."
+_OF_METHODS = ("coverage", "too_few", "rank", "delta", "levels", "bins", "penalty")
 _DEFAULTS: Final[dict[str, Any]] = {"too_few": "infinite", "rank": "conformal", "delta": DELTA}
 
 
@@ -83,8 +82,6 @@ class HeldOut:
     notes: tuple[str, ...] = ()  # what the reader must know of how they were read
     # what goes with the fit wherever it is kept, such as `fitted_on` tells
     facts: tuple[str, ...] = ()
-
-    __repr__ = brief_repr
 
     def unfitted(self, rows: EvalSet, method: str, by: tuple[str, ...]) -> FittedRecalibration:
         """What new rows must have beside their predictions for a method that these rows teach."""
@@ -273,7 +270,9 @@ def learn_and_apply(
     if lesson.rows is not None:
         _check_names(rows)
     method = lesson.method or "" if alone else ""
-    has_intervals = any(isinstance(each, Intervals) for each in rows.evalset.predictions)
+    has_intervals = any(
+        isinstance(prediction, Intervals) for prediction in rows.evalset.predictions
+    )
     fitted, notes = lesson.fit(suited(rows.evalset, method) if method else rows.evalset)
     application = Application(
         fitted=fitted,
@@ -536,7 +535,7 @@ def _rows(source: Any, reading: NewReading) -> NewRows:
     if isinstance(source, Loaded):
         source = _only(source, "new")
     if not isinstance(source, EvalSet):
-        return load_new(source, **reading.needs, **reading.options, **reading.columns)
+        return reading.load(source, outcomes=True)
     for needed, has in (("by", source.groups), ("like", source.features)):
         for name in reading.needs[needed]:
             if name not in has:
@@ -554,8 +553,7 @@ def _first_rows(files: Sequence[NewFile], reading: NewReading) -> NewRows:
         for batch in reading.batches(piece):
             report_progress("learning")
             try:
-                reading.rows_of(batch)  # whose messages count rows from the start of the file
-                return _rows(batch, reading)
+                return reading.load(batch, outcomes=True)
             except NoneKeptError as error:
                 refused = error
     assert refused is not None

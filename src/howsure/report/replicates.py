@@ -42,7 +42,7 @@ from howsure.stats.evidence import (
 
 State = Literal["holds", "fails", "undecided", "error"]
 # The usual level, of all looks together.
-HOLDS_LEVEL: Final = 0.05
+HOLDS_LEVEL = 0.05
 """Chance at most that coverage beyond the tolerance is ever taken as proven within it."""
 MARKS: Final[dict[State, str]] = {"holds": "✓", "fails": "✗", "undecided": "?", "error": "!"}
 _COUNTED: Final[dict[State, str]] = {
@@ -178,7 +178,7 @@ class CoverageOutcome:
         if self.state == "error":
             return f"Stopped in replicate {self.replicates + 1}: {self.reason}"
         ends = f"{fixed(100 * self.lower, 1)}–{fixed(100 * self.upper, 1)}"
-        seen = (
+        clause = (
             f"Empirical coverage is {percent(self.empirical_coverage)} ({ends}, bounds at "
             f"{level(self.confidence)}) over {counted(self.replicates, 'replicate')} with "
             f"{counted(self.rows, 'row')}."
@@ -187,18 +187,18 @@ class CoverageOutcome:
         if self.most < 1.0:
             within = f"between {percent(self.least)} and {percent(self.most)}"
         if self.state == "holds":
-            return f"{seen} It is significantly {within}."
+            return f"{clause} It is significantly {within}."
         if self.state == "undecided":
             more = "no number of" if self.needed is None else f"about {self.needed:,}"
             return (
-                f"{seen} Inconclusive whether it is {within}; at this coverage, {more} "
+                f"{clause} Inconclusive whether it is {within}; at this coverage, {more} "
                 "replicates should decide."
             )
         low = self.empirical_coverage < self.coverage
         beyond = f"below {percent(self.least)}" if low else f"above {percent(self.most)}"
         drawn = drawn_with(self.test, self.farthest or 1, self.seed)
         return (
-            f"{seen} It is significantly {beyond}, and should be {within}. The e-value is "
+            f"{clause} It is significantly {beyond}, and should be {within}. The e-value is "
             f"{number(self.e_value, 3)} (limit {number(self.e_value_needed, 3)}; a correct method "
             f"exceeds it with probability {percent(self.error_rate, 3)} at most). The farthest is "
             f"replicate {self.farthest}, {percent(self.farthest_coverage)}, drawn with {drawn}."
@@ -244,7 +244,7 @@ class CoverageTrial:
         breaks = (low, high) if rule.most < 1.0 else (low,)  # a coverage above 1 is never proven
         keeps = [(_OTHER[side], limit) for side, limit in breaks]
         self._tail = error_rate / len(breaks)
-        self._breaks = {each: np.zeros(len(BETS)) for each in breaks}
+        self._breaks = {bound: np.zeros(len(BETS)) for bound in breaks}
         self._keeps = {keep: np.zeros(len(BETS)) for keep in keeps}
 
     def add(self, *hits: npt.ArrayLike) -> None:
@@ -262,8 +262,8 @@ class CoverageTrial:
         """What the replicates prove; the test ends once they prove something."""
         if any(_capital(logs) >= -math.log(self._tail) for logs in self._breaks.values()):
             return "fails"
-        kept = all(_capital(logs) >= -math.log(HOLDS_LEVEL) for logs in self._keeps.values())
-        return "holds" if kept else "undecided"
+        proven = all(_capital(logs) >= -math.log(HOLDS_LEVEL) for logs in self._keeps.values())
+        return "holds" if proven else "undecided"
 
     def outcome(self, reason: str = "") -> CoverageOutcome:
         """What is known; with a reason, that the test broke in the next replicate."""
@@ -303,8 +303,8 @@ class CoverageTrial:
         """Replicates that would decide, if they go on so."""
         count = len(self.values)
         fails = (values_needed(logs, count, self._tail) for logs in self._breaks.values())
-        holds = (values_needed(logs, count, HOLDS_LEVEL) for logs in self._keeps.values())
-        first = min(*fails, max(holds))
+        counts = (values_needed(logs, count, HOLDS_LEVEL) for logs in self._keeps.values())
+        first = min(*fails, max(counts))
         return math.ceil(first) if first < math.inf else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from howsure.report.monitor import Monitored
     from howsure.topics.characteristic.curve import CharacteristicCurve
 
-ROLES: Final = ("y", "missing", "coverage", "levels", "common_rows", *ROWS, *OF_TABLES)
+ROLES = ("y", "missing", "coverage", "levels", "common_rows", *ROWS, *OF_TABLES)
 """What may be said of a table or of arrays."""
 # Twice the head of a data frame: enough to see a column that is read in the wrong role.
-_MAX_ROWS_SHOWN: Final = 10
+_MAX_ROWS_SHOWN = 10
 
 
 @final
@@ -192,7 +192,8 @@ class Table:
             How a table too large for memory is read.
         **rules
             Limits by name, such as ``min_coverage=0.85`` or ``max_crps=2``; and keys of a file of
-            limits: `limits`, `by`, `fail_on`, `findings`, `ignore`, `tolerance`, `confidence`.
+            limits: `limits`, `by`, `fail_on`, `findings`, `ignore`, `tolerance`, `confidence`,
+            `threshold`.
 
         Returns
         -------
@@ -387,9 +388,9 @@ def load(source: Any, **roles: Any) -> Table:
     return table
 
 
-READING: Final = {"missing": "error", "crossing": "error", "encoding": None, "decimal": "."}
+READING = {"missing": "error", "crossing": "error", "encoding": None, "decimal": "."}
 """How the cells of a table are read, where nothing is said."""
-_OF_TEXT: Final = ("encoding", "decimal")
+_OF_TEXT = ("encoding", "decimal")
 
 
 def split_roles(
@@ -415,8 +416,8 @@ def split_roles(
     return new, calibration, reading, roles_of_both
 
 
-_OPTIONS: Final = {"slow": "also", **{field.name: field.name for field in fields(Options)}}
-_LARGE: Final = tuple(field.name for field in fields(Large))
+_OPTIONS = {"slow": "also", **{field.name: field.name for field in fields(Options)}}
+_LARGE = tuple(field.name for field in fields(Large))
 
 
 def refuse_unknown(unknown: Mapping[str, object]) -> None:
@@ -435,4 +436,4 @@ def refuse_unknown(unknown: Mapping[str, object]) -> None:
         check_known(name, (*_ARGUMENTS, *_OPTIONS, *_LARGE, *ROLES), "an argument")
 
 
-_ARGUMENTS: Final = ("data", "prediction", "options", "large", "progress")
+_ARGUMENTS = ("data", "prediction", "options", "large", "progress")

@@ -14,7 +14,7 @@ from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self, TypeVar, final
+from typing import Any, NamedTuple, Self, TypeVar, final
 
 import pyarrow as pa
 
@@ -30,15 +30,15 @@ Item = TypeVar("Item")
 
 # Processes that may be lost at one piece: one by mischance, two by another's; a third says it is
 # the piece.
-_MAX_DEATHS: Final = 3
+_MAX_DEATHS = 3
 # Pieces out, or done and not yet handed back, for each process: one at work and one waiting, so
 # that none idles. More hold more memory.
-_PIECES_PER_PROCESS: Final = 2
+_PIECES_PER_PROCESS = 2
 # Pieces out on a cluster, whose workers may yet come: enough for a few that start. By hand.
-_MIN_PIECES_OUT: Final = 16
+_MIN_PIECES_OUT = 16
 # Seconds between looks at a crew that says nothing: a lost process is seen as fast as a person
 # waits, and looking costs nothing.
-_SECONDS_BETWEEN_LOOKS: Final = 0.5
+_SECONDS_BETWEEN_LOOKS = 0.5
 
 
 class _Call(NamedTuple):
@@ -202,9 +202,9 @@ def _alone(piece: _Call, words: Language) -> bytes:
 # ---- finished pieces of work that outlive a run which did not end well ---------------------------
 
 # Bytes of the hash at the end of a file: 128 bits, which no damage meets by chance.
-_BYTES_OF_HASH: Final = 16
+_BYTES_OF_HASH = 16
 # For which what nobody went on with is kept: long beyond a holiday.
-_DAYS_KEPT: Final = 30
+_DAYS_KEPT = 30
 
 
 @final

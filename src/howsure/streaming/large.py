@@ -5,26 +5,26 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, final
 
 from howsure.core.errors import InputError
 from howsure.core.options import Described, described, option
 
 # 32,768 numbers of 64 bits are 256 kB a column.
-ROWS_AT_ONCE: Final = 32_768
+ROWS_AT_ONCE = 32_768
 """Rows that are looked at together: what is made of so many stays near the processor."""
 # Memory that a row takes where all are assessed at once, about: a million rows with two groups
 # take 360 MB beside the process itself (docs/speed.md), and inputs and more models take more.
-_BYTES_PER_ROW: Final = 1_000
+_BYTES_PER_ROW = 1_000
 # Memory that a run takes whatever the table, this process and one more; of each further process;
 # and of a row of the sample, of which statistics and trials are computed. Estimates, rounded up,
 # as a run should keep within what it is given; not measured since.
-_BYTES_OF_RUN: Final = 600 << 20
-_BYTES_OF_JOB: Final = 350 << 20
-_BYTES_PER_SAMPLED_ROW: Final = 4_000
+_BYTES_OF_RUN = 600 << 20
+_BYTES_OF_JOB = 350 << 20
+_BYTES_PER_SAMPLED_ROW = 4_000
 # Rows of the sample, however little the memory: a share of 90 % is then known to .4 points (95 %).
 # By hand; not tuned.
-_MIN_SAMPLE: Final = 20_000
+_MIN_SAMPLE = 20_000
 _option = partial(option, panel="Tables too large for memory")
 
 

@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -358,7 +358,7 @@ def _lacking_y(batch: Batch, most: int, seed: int) -> tuple[int, Sample | None]:
     return batch.bare.num_rows, Sample.of_cells(batch.bare, most=most, seed=seed)
 
 
-_UNUSED: Final = b"unused"
+_UNUSED = b"unused"
 
 
 class _Unused(NamedTuple):
@@ -398,7 +398,7 @@ class _Unused(NamedTuple):
         return cls(rows, dropped, dropped_by, lacking_y, sample)
 
 
-_NOTHING: Final = _Unused()
+_NOTHING = _Unused()
 
 
 def scan_table(

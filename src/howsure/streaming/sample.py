@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, Self
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 from scipy import special
 
 from howsure.core.arrays import AnyArray, FloatArray, IntArray
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.rng import KeyArray, row_hashes, row_keys, row_uniforms
 from howsure.inputs.places import MIN_ROWS_OF_KEY, ReadFile
@@ -53,8 +53,6 @@ class Sample:
     # rows and units below these are in the sample
     bound: float
     unit_bound: float
-
-    __repr__ = brief_repr
 
     @classmethod
     def of(
@@ -112,9 +110,9 @@ class Sample:
         """How many copies of each row are in the sample."""
         return copies_below(self.number, self.copies, self.bound)
 
-    def merged(self, *others: Sample) -> Sample:
+    def merged(self, *samples: Sample) -> Sample:
         """The sample of the rows of all."""
-        parts = (self, *others)
+        parts = (self, *samples)
         bounds = min(p.bound for p in parts), min(p.unit_bound for p in parts)
         cut_samples = [
             replace(sample, bound=bounds[0], unit_bound=bounds[1]).cut() for sample in parts
@@ -247,19 +245,15 @@ def _hashed(values: AnyArray) -> AnyArray:
 # by chance, so that a share of common rows tells something only where rows of one table differ.
 
 # 8,192 hashes are 64 kB, and tell a share of common rows to half a point.
-_HASHES_OF_SKETCH: Final = 8192
+_HASHES_OF_SKETCH = 8192
 # Shares of common rows from which on they are taken for the same, of rows that may have an equal
 # in their own table for that, and by how many times a share must exceed what their own equals make
 # for a note. By hand: half of all rows in common is no chance, while tables that were added twice
 # are refused.
-_SHARE_OF_SAME: Final = 0.5
-_MAX_SHARE_OF_EQUALS: Final = (
-    0.05  # the most rows that may have an equal in their own table, for that
-)
-_TIMES_OWN_EQUALS: Final = (
-    5.0  # so much more than their own equals tell makes common rows worth a note
-)
-_LAST_HASH: Final = float(2**64)
+_SHARE_OF_SAME = 0.5
+_MAX_SHARE_OF_EQUALS = 0.05  # the most rows that may have an equal in their own table, for that
+_TIMES_OWN_EQUALS = 5.0  # so much more than their own equals tell makes common rows worth a note
+_LAST_HASH = float(2**64)
 
 
 @frozen(eq=False)
@@ -268,8 +262,6 @@ class Sketch:
 
     hashes: KeyArray
     counts: IntArray
-
-    __repr__ = brief_repr
 
     @classmethod
     def of(cls, hashes: KeyArray) -> Self:
@@ -283,9 +275,9 @@ class Sketch:
         copies = np.bincount(code, weights=counts, minlength=len(least)).astype(np.int64)
         return cls(least[:_HASHES_OF_SKETCH], copies[:_HASHES_OF_SKETCH])
 
-    def joined(self, *others: Sketch) -> Sketch:
+    def joined(self, *sketches: Sketch) -> Sketch:
         """Of the rows of all."""
-        every = (self, *others)
+        every = (self, *sketches)
         return Sketch.counted(
             np.concatenate([sketch.hashes for sketch in every]),
             np.concatenate([sketch.counts for sketch in every]),
@@ -353,7 +345,7 @@ def _common(states: Sequence[Contents]) -> tuple[str, ...]:
     """Notes on shares of rows that two states hold; states that share a hash are compared."""
     sketches = [state.sketch for state in states]
     hashes = np.concatenate([sketch.hashes for sketch in sketches])
-    state_of = np.repeat(np.arange(len(states)), [len(each.hashes) for each in sketches])
+    state_of = np.repeat(np.arange(len(states)), [len(sketch.hashes) for sketch in sketches])
     order = np.lexsort((state_of, hashes))
     hashes, state_of = hashes[order], state_of[order]
     again = np.flatnonzero(hashes[1:] == hashes[:-1])
@@ -362,9 +354,9 @@ def _common(states: Sequence[Contents]) -> tuple[str, ...]:
     for (first, second), count in sorted(pairs.items()):
         first_state, second_state = states[first], states[second]
         both = (first_state.sketch, second_state.sketch)
-        bound = min(each.bound for each in both)
-        sizes = [int(np.searchsorted(each.hashes, bound, "right")) for each in both]
-        share, equals = count / min(sizes), max(each.equals for each in both)
+        bound = min(sketch.bound for sketch in both)
+        sizes = [int(np.searchsorted(sketch.hashes, bound, "right")) for sketch in both]
+        share, equals = count / min(sizes), max(sketch.equals for sketch in both)
         if count < MIN_ROWS_OF_KEY or share <= _TIMES_OWN_EQUALS * equals:
             continue
         fewer, more = (

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from howsure._version import __version__
 from howsure.core.arrays import FloatArray
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.convert import packed, unpacked
 from howsure.core.errors import InputError, either
 from howsure.core.files import replacing
@@ -113,13 +113,11 @@ class State:
     lacking_y: int = 0
     without_y: Sample | None = None
 
-    __repr__ = brief_repr
-
-    def merged(self, *others: State) -> State:
+    def merged(self, *states: State) -> State:
         """The state of the rows of all, as `merged_states` gives it."""
-        return merged_states((self, *others))
+        return merged_states((self, *states))
 
-    def joined(self, *others: State) -> State:
+    def joined(self, *states: State) -> State:
         """The state of the rows of all, where these are parts of one table.
 
         Raises
@@ -127,16 +125,16 @@ class State:
         InputError
             If the states are of other columns, models or coverages.
         """
-        parts = _under_one_name((self, *others))
+        parts = _under_one_name((self, *states))
         for other in parts[1:]:
             _check_alike(parts[0], other)
         models = zip(*(state.models for state in parts), strict=True)
         return replace(
             parts[0],
             models=tuple(reduce(SufficientStatistics.merged, model) for model in models),
-            sample=self.sample.merged(*(state.sample for state in others)),
-            manifest=self.manifest.joined(*(state.manifest for state in others)),
-            sketch=self.sketch.joined(*(state.sketch for state in others)),
+            sample=self.sample.merged(*(state.sample for state in states)),
+            manifest=self.manifest.joined(*(state.manifest for state in states)),
+            sketch=self.sketch.joined(*(state.sketch for state in states)),
             **added_up(parts),
         )
 
@@ -169,7 +167,7 @@ class State:
             for column in columns.values()
         ]
         schema = pa.schema(
-            [pa.field(name, each.type) for name, each in zip(columns, lists, strict=True)],
+            [pa.field(name, column.type) for name, column in zip(columns, lists, strict=True)],
             metadata={_NAME: json.dumps(metadata)},
         )
         return pa.table(lists, schema=schema)
@@ -191,7 +189,7 @@ class State:
     def _from_dict(cls, table: pa.Table, metadata: Mapping[str, Any]) -> State:
         """The state of a table whose metadata is read."""
         lists = {name: _one_chunk(table[name]) for name in table.column_names}
-        values = {name: each.values for name, each in lists.items()}
+        values = {name: array.values for name, array in lists.items()}
         arrays = {"lacking_y": np.array([0.0, 1.0]), "without_y": np.empty(0)}  # of first states
         arrays |= {
             name: values[name].to_numpy(zero_copy_only=False).reshape(shape)
@@ -315,7 +313,7 @@ def merged_states(states: Sequence[State], names: Sequence[str] = ()) -> State:
             for name, state in zip(names, states, strict=True)
         ]
     )
-    manifest = states[0].manifest.beside(*(state.manifest for state in states[1:]))
+    manifest = states[0].manifest.merged(*(state.manifest for state in states[1:]))
     return replace(merged, manifest=replace(manifest, notes=(*manifest.notes, *notes)))
 
 
@@ -430,7 +428,7 @@ def _feed(digest: blake2b, column: pa.Array) -> None:
 def _check_alike(first: State, second: State) -> None:
     """Refuse states that are of other columns, models or coverages."""
     for name in first.reading.keys() | second.reading.keys():
-        here, there = (json.dumps(each.reading.get(name)) for each in (first, second))
+        here, there = (json.dumps(one_state.reading.get(name)) for one_state in (first, second))
         if here != there:
             raise InputError(f"states must agree in {name} to be merged, got {here} and {there}")
     models, theirs = (", ".join(model.model for model in state.models) for state in (first, second))

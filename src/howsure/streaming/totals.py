@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from howsure.core.arrays import AnyArray, FloatArray, IntArray
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.labels import Categories
 from howsure.core.records import Key
@@ -88,7 +88,7 @@ class CrossedGroups:
         while True:
             names = [name for name in names if name not in left_out]
             codes = [
-                np.concatenate([each.placed(name, labels[name]) for each in (self, other)])
+                np.concatenate([groups.placed(name, labels[name]) for groups in (self, other)])
                 for name in names
             ]
             sizes = [len(labels[name]) for name in names]
@@ -175,8 +175,6 @@ class ClusterSums:
     mass: FloatArray  # shape (u,): sum of the weights
     # shape (u, p): weighted sums of the columns of the cells, then of those of the joint moments
     sums: FloatArray
-
-    __repr__ = brief_repr
 
     @classmethod
     def of(
@@ -307,8 +305,6 @@ class SufficientStatistics:
     # what `joints` take from y where they square it; near the mean of some rows
     origin: float = 0.0
 
-    __repr__ = brief_repr
-
     @classmethod
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def of(
@@ -363,7 +359,7 @@ class SufficientStatistics:
         units = crossed = None
         if units_of is not None:
             by, width, unit = units_of
-            every = [*columns, *(each for row in rows.values() for each in row)]
+            every = [*columns, *(score for row in rows.values() for score in row)]
             units = ClusterSums.of(by, width, unit, np.zeros_like(cell), every, weights)
             if len(cells.codes) > 1 and by != "rows":
                 crossed = ClusterSums.of(by, width, unit, cell, columns, weights)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Literal, final
+from typing import Any, Literal, final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,9 +27,9 @@ from howsure.predictions import LabelSets
 from howsure.stats.dominance import class_numbers
 
 # 1,000 probabilities of half or single precision add up to 1 within it; unnormalised ones do not.
-_MAX_ERROR_OF_SUM: Final = 1e-3
-_DEFAULT: Final = APS()
-_EVERYWHERE: Final = Marginal()
+_MAX_ERROR_OF_SUM = 1e-3
+_DEFAULT = APS()
+_EVERYWHERE = Marginal()
 
 
 @final

@@ -88,11 +88,11 @@ class LabelScore(ABC):
         return members
 
     @abstractmethod
-    def _label(self, part: Table, labels: IntArray, u: FloatArray) -> Parts:
+    def _label(self, table: Table, labels: IntArray, u: FloatArray) -> Parts:
         """Scores of one label per row, shape (n,)."""
 
     @abstractmethod
-    def _members(self, part: Table, levels: FloatArray, u: FloatArray) -> BoolArray:
+    def _members(self, table: Table, levels: FloatArray, u: FloatArray) -> BoolArray:
         """Which classes score at most their row's level, shape (n, classes)."""
 
 
@@ -114,11 +114,11 @@ class LAC(LabelScore):
 
     name: ClassVar[str] = "LAC"
 
-    def _label(self, part: Table, labels: IntArray, u: FloatArray) -> Parts:
-        return self._scored(part[np.arange(len(part)), labels], _doubt(part))
+    def _label(self, table: Table, labels: IntArray, u: FloatArray) -> Parts:
+        return self._scored(table[np.arange(len(table)), labels], _doubt(table))
 
-    def _members(self, part: Table, levels: FloatArray, u: FloatArray) -> BoolArray:
-        return _within(self._scored(part, _doubt(part)[:, None]), levels)
+    def _members(self, table: Table, levels: FloatArray, u: FloatArray) -> BoolArray:
+        return _within(self._scored(table, _doubt(table)[:, None]), levels)
 
     def _scored(self, entries: Table, doubt: FloatArray) -> Parts:
         probability: FloatArray = np.asarray(entries, dtype=np.float64)
@@ -142,12 +142,12 @@ class GivenScore(LabelScore):
 
     name: ClassVar[str] = "given score"
 
-    def _label(self, part: Table, labels: IntArray, u: FloatArray) -> Parts:
-        entries = part[np.arange(len(part)), labels].astype(np.float64)
+    def _label(self, table: Table, labels: IntArray, u: FloatArray) -> Parts:
+        entries = table[np.arange(len(table)), labels].astype(np.float64)
         return entries, np.zeros_like(entries)
 
-    def _members(self, part: Table, levels: FloatArray, u: FloatArray) -> BoolArray:
-        return np.asarray(part <= levels[:, :1])
+    def _members(self, table: Table, levels: FloatArray, u: FloatArray) -> BoolArray:
+        return np.asarray(table <= levels[:, :1])
 
 
 class RankedClasses(NamedTuple):
@@ -185,44 +185,44 @@ class RankedScore(LabelScore):
         share = classes.u * classes.probability if self.randomized else 0.0
         return _less(most, classes.behind + share)
 
-    def _label(self, part: Table, labels: IntArray, u: FloatArray) -> Parts:
-        of_label: Table = part[np.arange(len(part)), labels]
-        behind = (part < of_label[:, None]).sum(axis=1)
-        sums = np.take_along_axis(_sums_before(np.sort(part, axis=1)), behind[:, None], axis=1)
-        rank = (part.shape[1] - behind).astype(np.float64)
+    def _label(self, table: Table, labels: IntArray, u: FloatArray) -> Parts:
+        of_label: Table = table[np.arange(len(table)), labels]
+        behind = (table < of_label[:, None]).sum(axis=1)
+        sums = np.take_along_axis(_sums_before(np.sort(table, axis=1)), behind[:, None], axis=1)
+        rank = (table.shape[1] - behind).astype(np.float64)
         probability = np.asarray(of_label, dtype=np.float64)
-        return self.ranked(RankedClasses(rank, sums[:, 0], probability, _doubt(part), u))
+        return self.ranked(RankedClasses(rank, sums[:, 0], probability, _doubt(table), u))
 
-    def _members(self, part: Table, levels: FloatArray, u: FloatArray) -> BoolArray:
-        return self._by_rank(part, levels, u) if u.ndim == 1 else self._by_class(part, levels, u)
+    def _members(self, table: Table, levels: FloatArray, u: FloatArray) -> BoolArray:
+        return self._by_rank(table, levels, u) if u.ndim == 1 else self._by_class(table, levels, u)
 
-    def _by_rank(self, part: Table, levels: FloatArray, u: FloatArray) -> BoolArray:
+    def _by_rank(self, table: Table, levels: FloatArray, u: FloatArray) -> BoolArray:
         """The likeliest few; classes that tie across the end are left out together."""
-        rising = np.sort(part, axis=1)
-        rank = np.arange(float(part.shape[1]), 0.0, -1.0)
+        rising = np.sort(table, axis=1)
+        rank = np.arange(float(table.shape[1]), 0.0, -1.0)
         probability: FloatArray = rising.astype(np.float64)
-        doubt = _doubt(part)[:, None]
+        doubt = _doubt(table)[:, None]
         scores = self.ranked(
             RankedClasses(rank, _sums_before(rising), probability, doubt, u[:, None])
         )
-        left_out = part.shape[1] - _within(scores, levels).sum(axis=1)
+        left_out = table.shape[1] - _within(scores, levels).sum(axis=1)
         last_out = np.take_along_axis(rising, np.maximum(left_out - 1, 0)[:, None], axis=1)
-        return np.asarray((part > last_out) | (left_out == 0)[:, None])
+        return np.asarray((table > last_out) | (left_out == 0)[:, None])
 
-    def _by_class(self, part: Table, levels: FloatArray, u: FloatArray) -> BoolArray:
+    def _by_class(self, table: Table, levels: FloatArray, u: FloatArray) -> BoolArray:
         """Every class with a draw of its own."""
-        order = np.argsort(part, axis=1, kind="stable")
-        rising = np.take_along_axis(part, order, axis=1)
+        order = np.argsort(table, axis=1, kind="stable")
+        rising = np.take_along_axis(table, order, axis=1)
         first = _starts_of_ties(rising)
         classes = RankedClasses(
-            rank=part.shape[1] - first.astype(np.float64),
+            rank=table.shape[1] - first.astype(np.float64),
             behind=np.take_along_axis(_sums_before(rising), first, axis=1),
             probability=rising.astype(np.float64),
-            doubt=_doubt(part)[:, None],
+            doubt=_doubt(table)[:, None],
             u=np.take_along_axis(u, order, axis=1),
         )
         scores = self.ranked(classes)
-        members = np.empty(part.shape, dtype=np.bool_)
+        members = np.empty(table.shape, dtype=np.bool_)
         np.put_along_axis(members, order, _within(scores, levels), axis=1)
         return members
 
@@ -344,10 +344,10 @@ def _blocks(table: Table) -> list[slice]:
     return [slice(start, start + step) for start in range(0, len(table), step)]
 
 
-def _less(whole: FloatArray | float, part: FloatArray) -> Parts:
+def _less(larger: FloatArray | float, smaller: FloatArray) -> Parts:
     """The difference as two numbers, without loss; the whole must be the larger."""
-    value = np.asarray(whole - part)
-    return value, np.asarray((whole - value) - part)
+    value = np.asarray(larger - smaller)
+    return value, np.asarray((larger - value) - smaller)
 
 
 def _within(scores: Parts, levels: FloatArray) -> BoolArray:

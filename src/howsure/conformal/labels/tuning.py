@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Final, Literal, final
+from typing import Annotated, Literal, final
 
 import numpy as np
 import numpy.typing as npt
@@ -146,21 +146,21 @@ Candidate = tuple[LabelScore, EaseGroups | None]
 _Eases = tuple[FloatArray, FloatArray]
 
 # As published, so that results compare.
-RAPS_PENALTIES: Final = (0.0, 1e-5, 1e-4, 8e-4, 9e-4, 1e-3, 1.5e-3, 2e-3)
+RAPS_PENALTIES = (0.0, 1e-5, 1e-4, 8e-4, 9e-4, 1e-3, 1.5e-3, 2e-3)
 """λ that the code of RAPS tries for adaptivity, and 0."""
 # As published, so that results compare.
-RAPS_SIZE_PENALTIES: Final = (0.001, 0.01, 0.1, 0.2, 0.5)
+RAPS_SIZE_PENALTIES = (0.001, 0.01, 0.1, 0.2, 0.5)
 """λ that it tries for size."""
 # As published, so that results compare.
-SAPS_PENALTIES: Final = (0.02, 0.05, *(round(0.05 * k, 2) for k in range(2, 13)))
+SAPS_PENALTIES = (0.02, 0.05, *(round(0.05 * k, 2) for k in range(2, 13)))
 """λ that the paper of SAPS tries."""
 # The paper of O-LAC and O-SAPS names no grid; this one spans from coarse to as fine as rows allow.
 # Not tuned.
-BINS: Final = (5, 10, 20, 50)
+BINS = (5, 10, 20, 50)
 """Numbers of groups by ease that O- methods try."""
 
-_BASE: Final = LabelConformal()
-_GROUPS: Final = EaseBins()
+_BASE = LabelConformal()
+_GROUPS = EaseBins()
 
 
 @final
@@ -394,7 +394,7 @@ class TunedCalibration:
 
 
 # Of the calibration rows, by method: as their authors do.
-_SHARES_FOR_TUNING: Final = {"raps": 0.3, "saps": 0.2, "o_lac": 0.5, "o_saps": 0.5}
+_SHARES_FOR_TUNING = {"raps": 0.3, "saps": 0.2, "o_lac": 0.5, "o_saps": 0.5}
 
 
 def _chosen(table: Table, share: float, seed: int) -> BoolArray:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from importlib.resources import files
-from typing import Any, Final, Literal, get_args
+from typing import Any, Literal, get_args
 
 from howsure.core.registry import check_known
 
 SchemaName = Literal["report", "findings", "check", "state", "recalibration", "improvement"]
 """The forms that have a schema."""
-_OTHER: Final = re.compile(r'"urn:howsure:schema:(\w+):\d+#?[^"]*"')
+_OTHER = re.compile(r'"urn:howsure:schema:(\w+):\d+#?[^"]*"')
 
 
 def schema(name: SchemaName) -> dict[str, Any]:

@@ -511,31 +511,31 @@ def open_clip_model(name: str, kind: Kind, device: str | None) -> Embedder:
 
 def _checked(library: Any, name: str) -> tuple[str, str | None]:
     """A model's name and weights, once those are known to lie in a safetensors file."""
-    scheme, _, rest = name.partition(":")
-    if scheme == "local-dir" and rest:
-        folder = os.path.expanduser(rest)
+    scheme, _, location = name.partition(":")
+    if scheme == "local-dir" and location:
+        folder = os.path.expanduser(location)
         weights = os.path.join(folder, "open_clip_model" + _SAFE)
         if not os.path.isfile(weights):
             raise InputError(
                 f"encoder 'open_clip:{name}' must contain weights, but has no {weights}"
             )
         return f"local-dir:{folder}", None
-    if scheme == "hf-hub" and rest:
+    if scheme == "hf-hub" and location:
         hub = importlib.import_module("open_clip.pretrained")
-        _must_be_safe(name, hub.download_pretrained_from_hf(rest))
+        _must_be_safe(name, hub.download_pretrained_from_hf(location))
         return name, None
     model_name, _, pretrained = name.partition("/")
-    known = library.get_pretrained_cfg(model_name, pretrained) if pretrained else None
+    config = library.get_pretrained_cfg(model_name, pretrained) if pretrained else None
     path = os.path.expanduser(pretrained)
-    if not known and not os.path.isfile(path):  # then the model would be random
+    if not config and not os.path.isfile(path):  # then the model would be random
         tags = library.list_pretrained_tags_by_model(model_name)
         raise InputError(
             f"encoder 'open_clip:NAME/PRETRAINED' must name weights: a safetensors file, or one "
             f"of the tags that {model_name!r} has ({listed(tags) or 'none'}), got {pretrained!r}"
         )
-    path = library.download_pretrained(known) if known else path
+    path = library.download_pretrained(config) if config else path
     _must_be_safe(name, path)
-    return model_name, pretrained if known else path
+    return model_name, pretrained if config else path
 
 
 def _must_be_safe(name: str, path: str) -> None:

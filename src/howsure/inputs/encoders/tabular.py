@@ -118,12 +118,12 @@ class TabularEncoder:
             title = f"feature {name!r}"
             length = None if out is None else len(out)
             with np.errstate(over="ignore"):
-                part = column.encode(_as_column(features[name], title, length), title)
-            if not (np.abs(part) <= np.finfo(np.float32).max).all():
+                block = column.encode(_as_column(features[name], title, length), title)
+            if not (np.abs(block) <= np.finfo(np.float32).max).all():
                 raise InputError(f"{title} has a number too far outside its previous range")
             if out is None:
-                out = np.empty((len(part), self.width))
-            out[:, start : start + column.width] = part
+                out = np.empty((len(block), self.width))
+            out[:, start : start + column.width] = block
             start += column.width
         assert out is not None  # an encoder has a column
         return out

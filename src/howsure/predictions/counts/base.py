@@ -179,11 +179,11 @@ class CountLaw(ABC):
         return values, probabilities
 
     def _tables(
-        self, rows: IntArray, low: FloatArray, widths: FloatArray, each: int = 1
+        self, rows: IntArray, low: FloatArray, widths: FloatArray, answers: int = 1
     ) -> Iterator[tuple[IntArray, FloatArray]]:
         """Probabilities at consecutive counts, rows of like width together.
 
-        Blocks are small enough for ``each`` answers a row.
+        Blocks are small enough for ``answers`` answers a row.
 
         Yields places in ``rows``, and a table of shape (w, places) that sums to one over the
         counts from ``low`` on. A row's table depends on that row alone, so that equal rows have
@@ -195,7 +195,7 @@ class CountLaw(ABC):
         edges = np.flatnonzero(np.diff(common[order], prepend=0.0, append=np.inf))
         for first, last in pairwise(edges):
             width = int(common[order[first]])
-            size = max(_NUMBERS_AT_ONCE // max(width, each), 1)
+            size = max(_NUMBERS_AT_ONCE // max(width, answers), 1)
             for start in range(first, last, size):
                 places: IntArray = order[start : min(start + size, last)]
                 table = np.zeros((width, len(places)))

@@ -254,14 +254,14 @@ class Family:
         lean = np.where(counts > 0.0, lean, -0.5 * (_LOG_2PI + np.log(self.mu)))
         return -self.rate * deviance(counts, self.mu) - self.spread * lean
 
-    def smooth(self, place: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def smooth(self, offset: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Scaled weights at real counts μ (1 + place)² of at least 28, and the counts less μ."""
-        grown = place * (2.0 + place)
+        grown = offset * (2.0 + offset)
         away = self.mu * grown
         inverse = 1.0 / (self.mu + away)
         square = np.square(inverse)
         error = inverse * (1.0 / 12.0 - square * (1.0 / 360.0 - square / 1260.0))
-        log = 2.0 * np.log1p(place)
+        log = 2.0 * np.log1p(offset)
         depth = self.rate * (self.mu * (log - grown) + away * log)
         depth += self.spread * (0.5 * log + error)
         return np.exp(-depth), away
@@ -278,9 +278,9 @@ class Family:
     def integral(self, start: FloatArray, stop: FloatArray, moments: int = 0) -> FloatArray:
         """Integrals of the scaled weight times (k − μ)^p between two places, p = 0, 1, …"""
         length = stop - start
-        place = start + length * _PLACES
-        weight, away = self.smooth(place)
-        weight *= (1.0 + place) * (2.0 * self.mu * length)
+        offset = start + length * _PLACES
+        weight, away = self.smooth(offset)
+        weight *= (1.0 + offset) * (2.0 * self.mu * length)
         weight *= _SHARES
         sums = np.empty((moments + 1, len(length)))
         for power in range(moments + 1):

@@ -71,7 +71,7 @@ def render(document: Document) -> str:
         opening = _draw_section(document.opening, counter, first=True)
         sections = [_draw_section(section, counter) for section in document.sections]
     facts = [(str(name), str(fact)) for name, fact in noted(document.facts, faults).items()]
-    figured = any(part.choices for part in (opening, *sections))
+    figured = any(shown.choices for shown in (opening, *sections))
     library = _drawing_library() if figured else ""
     code = Markup(_resource("page.js"))
     return (
@@ -104,11 +104,11 @@ def render(document: Document) -> str:
 
 def _numbering() -> Callable[[str], str]:
     """What tells names of one page apart: a number after each that was there before."""
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
 
     def number_repeat(name: str) -> str:
-        seen[name] += 1
-        return name if seen[name] == 1 else f"{name} ({seen[name]})"
+        counts[name] += 1
+        return name if counts[name] == 1 else f"{name} ({counts[name]})"
 
     return number_repeat
 
@@ -120,10 +120,10 @@ def _draw_section(
     choices = tuple(_choice(choice, counter) for choice in section.choices)
     choices = tuple(choice for choice in choices if choice.options)
     tables = int(first or not (choices or section.lines))
-    rest = [choice.options[0].blocks[0].figure.title for choice in choices[section.opened :]]
-    rest += [gallery.title for gallery in section.galleries]
-    rest += [grid.name or grid.title for grid in section.grids[tables:]]
-    names = list(dict.fromkeys(filter(None, rest)))
+    titles = [choice.options[0].blocks[0].figure.title for choice in choices[section.opened :]]
+    titles += [gallery.title for gallery in section.galleries]
+    titles += [grid.name or grid.title for grid in section.grids[tables:]]
+    names = list(dict.fromkeys(filter(None, titles)))
     more = ", ".join(names[:MAX_NAMED]) + (", …" if len(names) > MAX_NAMED else "")
     return _DrawnSection(section=section, choices=choices, tables=tables, more=more)
 
@@ -132,14 +132,14 @@ def _choice(choice: Choice, counter: Iterator[int]) -> _Choice:
     """A choice whose figures are drawn; one that cannot be drawn is left out, and noted."""
     number = next(counter)
     options = []
-    for place, option in enumerate(choice.options):
-        made = (
+    for position, option in enumerate(choice.options):
+        drawn = (
             attempt(f"figure {f.name}", partial(block_of, f), lambda _: None)
             for f in option.figures
         )
-        blocks = tuple(replace(b, number=next(counter)) for b in made if b is not None)
+        blocks = tuple(replace(b, number=next(counter)) for b in drawn if b is not None)
         if blocks:
-            anchor = f"choice-{number}-{place}"
+            anchor = f"choice-{number}-{position}"
             options.append(_Option(anchor=anchor, label=option.label, blocks=blocks))
     return _Choice(name=f"choice-{number}", label=choice.label, options=tuple(options))
 
@@ -247,8 +247,8 @@ def properties() -> str:
 
 
 def _declared(scheme: str, palette: Palette, page: Mapping[str, str]) -> str:
-    colours = {f"series-{place}": colour for place, colour in enumerate(palette.series)}
-    colours |= {f"ramp-{place}": colour for place, colour in enumerate(palette.ramp)}
+    colours = {f"series-{rank}": colour for rank, colour in enumerate(palette.series)}
+    colours |= {f"ramp-{rank}": colour for rank, colour in enumerate(palette.ramp)}
     colours |= {
         "reference": palette.reference,
         "highlight": palette.highlight,
