@@ -3,7 +3,8 @@
 Run ``python benchmarks/assess.py`` for the tree that this file is in (``--works "10,000"`` for some
 of it). ``--commits d386136 HEAD`` measures each of them in a worktree of its own, with the
 interpreter and libraries of today, and keeps the figures in ``benchmarks/assess.json``. ``--write``
-makes ``docs/speed.md`` of that file.
+makes ``docs/speed.md`` of that file. After ``--commits`` this tree is measured too, and what each
+commit took is printed as a ratio. ``--peers`` compares formulas with peer libraries.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
+from scipy import special
 from scipy.signal import lfilter
 
 ROOT = Path(__file__).parent.parent
@@ -89,6 +91,25 @@ def make_samples(rows: int, draws: int) -> pa.Table:
     return pa.table({"y": y} | {f"s_{i}": mean + sd * rng.normal(size=rows) for i in range(draws)})
 
 
+def make_quantiles(rows: int, levels: int) -> pa.Table:
+    """y, and quantiles at levels that lie evenly."""
+    _, y, mean, sd = drawn(rows)
+    at = np.arange(1, levels + 1) / (levels + 1)
+    columns = {f"q_{level:.4g}": mean + sd * special.ndtri(level) for level in at}
+    return pa.table({"y": y} | columns)
+
+
+def make_sets(rows: int, classes: int, size: int) -> pa.Table:
+    """y, and sets of labels that hold it nine times of ten."""
+    rng = np.random.default_rng(0)
+    y, names = rng.integers(0, classes, rows), np.array([f"c{i}" for i in range(classes)])
+    chosen = rng.random((rows, classes)).argpartition(size, axis=1)[:, :size]
+    inside = rng.random(rows) < 0.9
+    chosen[inside, 0] = y[inside]
+    sets = pa.array([names[np.unique(row)].tolist() for row in chosen])
+    return pa.table({"y": names[y], "set_90": sets})
+
+
 @dataclass(frozen=True)
 class Work:
     """What is measured, its bars (a time, or times faster; megabytes), and of what."""
@@ -99,6 +120,7 @@ class Work:
     make: Callable[[], pa.Table] | None = None
     flags: tuple[str, ...] = ()
     memory: float = inf
+    command: tuple[str, ...] = ("assess", "table.parquet")
 
     def told(self, value: float, mb: float = inf) -> str:
         """A figure or a bar with its unit."""
@@ -123,11 +145,38 @@ BY = ("--model", "model", "--row-id", "row")
 WORKS = [
     Work("100 rows", 1.5, "U", lambda: make_table(100, False)),
     Work("1,000 rows", 1.5, "U", lambda: make_table(1_000, False)),
+    Work(
+        "1,000 rows, groups and features",
+        2.5,
+        "U",
+        lambda: make_table(1_000, True, 3),
+        (*GROUPS, "--features", "x0,x1,x2"),
+    ),
     Work("10,000 rows, two groups", 2.5, "U", lambda: make_table(10_000), GROUPS),
     Work("the same, three features, page", 5, "U", lambda: make_table(10_000, True, 3), GROUPS + X),
     Work("1,000,000 rows, two groups", 4, "U", lambda: make_table(1_000_000), GROUPS, 500),
     Work("100,000 rows in time, two groups", 15, "U", lambda: make_series(100_000), DATED),
     Work("100 models of 300 rows", 15, "U", lambda: make_models(100, 300), BY),
+    Work("20,000 rows of 23 quantiles", 3, "U", lambda: make_quantiles(20_000, 23), (), 250),
+    Work("500 rows of 99 quantiles", 3, "U", lambda: make_quantiles(500, 99), (), 300),
+    Work("2,000 rows of 999 quantiles", 15, "U", lambda: make_quantiles(2_000, 999), (), 300),
+    Work("2,000 sets of 1,000 labels", 4, "U", lambda: make_sets(2_000, 5_000, 1_000)),
+    Work(
+        "5,000 rows, 300 features",
+        18,
+        "U",
+        lambda: make_table(5_000, False, 300),
+        ("--features", ",".join(f"x{i}" for i in range(300))),
+    ),
+    Work(
+        "1,000,000 rows recalibrated",
+        7,
+        "U",
+        lambda: make_table(1_000_000, False),
+        (),
+        500,
+        ("recalibrate", "table.parquet", "--calibration", "table.parquet", "-o", "new.parquet"),
+    ),
     Work("2,000 rows of 1,000 draws", 4, "tables", lambda: make_samples(2_000, 1_000)),
     Work("`howsure --help`", 0.6, "s", None, (*HOWSURE, "--help")),
     Work("`import howsure`", 0.4, "s", None, ("-c", "import howsure")),
@@ -155,6 +204,103 @@ def toolbox(rows: int = 20_000) -> list[float]:
         assert found.records
         taken.append((at[1] - at[0], at[2] - at[1], time.process_time() - at[1]))
     return [min(each) for each in zip(*taken, strict=True)]
+
+
+def peers(rows: int = 200_000) -> dict[str, float | str]:
+    """Processor time of a peer library over that of the same formula here, or why there is none.
+
+    The floor is a script of the formulas in NumPy: what no library could be much below.
+    """
+    from howsure.engine.catalogue import catalogue
+    from howsure.metrics import empirical_coverage
+    from howsure.predictions import EvalSet
+    from howsure.topics.crps import crps_samples
+    from howsure.topics.crps_closed import crps_normal
+    from howsure.topics.groups import Grouping, group_means
+
+    rng, y, mean, sd = drawn(rows)
+    lower, upper = mean - 1.6449 * sd, mean + 1.6449 * sd
+    samples = mean[:20_000, None] + sd[:20_000, None] * rng.normal(size=(20_000, 50))
+    ends = np.stack([lower, upper], axis=1)[:, :, None]
+    region = rng.integers(0, 12, rows)
+    scores, evalset = np.abs(y - mean), EvalSet(y=y, point=mean)
+    table = pa.table({"score": scores, "region": region})
+    grouping = Grouping("region", region, tuple(map(str, range(12))))
+
+    def scoringrules_normal() -> Any:
+        import scoringrules as sr
+
+        return lambda: sr.crps_normal(y, mean, sd)
+
+    def scoringrules_samples() -> Any:
+        import scoringrules as sr
+
+        return lambda: sr.crps_ensemble(y[:20_000], samples)
+
+    def properscoring_samples() -> Any:
+        import properscoring as ps  # type: ignore[import-not-found]
+
+        return lambda: ps.crps_ensemble(y[:20_000], samples)
+
+    def mapie_coverage() -> Any:
+        from mapie.metrics.regression import regression_coverage_score
+
+        return lambda: regression_coverage_score(y, ends)
+
+    def duckdb_groups() -> Any:
+        import duckdb
+
+        connection = duckdb.connect()
+        connection.execute("set threads = 1")
+        connection.register("held", table)
+        query = "select region, avg(score), stddev(score), count(*) from held group by region"
+        return lambda: connection.execute(query).fetchall()
+
+    def numpy_crps() -> Any:
+        def floor() -> Any:
+            z = (y - mean) / sd
+            density = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
+            return sd * (z * (2.0 * special.ndtr(z) - 1.0) + 2.0 * density - 1.0 / np.sqrt(np.pi))
+
+        return floor
+
+    def of_normal() -> Any:
+        return crps_normal(y, mean, sd)
+
+    def of_samples() -> Any:
+        return crps_samples(y[:20_000], samples)
+
+    def of_groups() -> Any:
+        return group_means(evalset, grouping, scores, catalogue()["mae"]).error
+
+    compared: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
+        "CRPS of normals, scoringrules": (scoringrules_normal, of_normal),
+        "CRPS of normals, NumPy script": (numpy_crps, of_normal),
+        "CRPS of 50 samples, scoringrules": (scoringrules_samples, of_samples),
+        "CRPS of 50 samples, properscoring": (properscoring_samples, of_samples),
+        "coverage, MAPIE": (mapie_coverage, lambda: empirical_coverage(y, lower, upper)),
+        "means of groups, DuckDB": (duckdb_groups, of_groups),
+    }
+    ratios: dict[str, float | str] = {}
+    for name, (load, own) in compared.items():
+        try:
+            other = load()
+        except ImportError as error:
+            ratios[name] = f"skipped: {error}"
+            continue
+        ratios[name] = seconds_of(other) / seconds_of(own)
+    return ratios
+
+
+def seconds_of(function: Callable[[], Any]) -> float:
+    """Least processor seconds of a call, of seven after a first."""
+    function()
+    taken = []
+    for _ in range(7):
+        start = time.process_time()
+        function()
+        taken.append(time.process_time() - start)
+    return max(min(taken), 1e-9)
 
 
 def numbers(source: Path, folder: str, *arguments: str) -> list[float]:
@@ -199,7 +345,7 @@ def measured(source: Path, runs: int, part: str) -> dict[str, Any]:
                 if work.make:
                     table = work.make()
                     parquet.write_table(table, f"{folder}/table.parquet")
-                    told = (*HOWSURE, "assess", "table.parquet", *work.flags)
+                    told = (*HOWSURE, *work.command, *work.flags)
                 times = 5 * runs if work.unit == "s" else runs
                 processor, wall, mb = least(source, folder, times, *told)
                 over = (mb - units[-1][2]) * 1e6 / table.nbytes if work.unit == "tables" else 0.0
@@ -294,22 +440,37 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--works", default="", help="part of their names")
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--peers", action="store_true", help="formulas beside peer libraries")
     parser.add_argument("--toolbox", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.toolbox:
         print(*toolbox())
         return
+    if chosen.peers:
+        for name, ratio in peers().items():
+            print(f"{name:36} {ratio if isinstance(ratio, str) else f'{ratio:.2f} × our time'}")
+        return
     for commit in chosen.commits:
         keep(commit, chosen.runs, chosen.works)
     if chosen.write:
         PAGE.write_text(page(), encoding="utf-8")
-    if chosen.commits or chosen.write:
         return
     found = measured(ROOT, chosen.runs, chosen.works)
+    kept = json.loads(KEPT.read_text()) if chosen.commits else {}
+    earlier = [git("log", "-1", "--abbrev=7", "--format=%h", each) for each in chosen.commits]
     print(f"U = {found['unit']:.3f} s")
     for work in (each for each in WORKS if each.name in found["figures"]):
         figure, bar = found["figures"][work.name], work.told(work.bar, work.memory)
         print(f"{work.name:36} {work.cell(figure):>20}  bar {bar:>14}  {work.met(figure)}")
+        for short in earlier:
+            print(f"{'':36} {times_of(kept[short]['figures'].get(work.name), figure):>20}  {short}")
+
+
+def times_of(before: Any, now: Any) -> str:
+    """How many times the figure of today an earlier one was."""
+    if not (isinstance(before, list) and isinstance(now, list)):
+        return str(before if isinstance(before, str) else "–").partition(":")[0]
+    return " and ".join(f"{old / new:.2f} ×" for old, new in zip(before, now, strict=True))
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def test_number_types_of_arrays(kind):
     assert as_rows(rows, "x", dtype=None).dtype == kept
     assert as_rows(rows, "x", dtype="float32").dtype == np.float32
     np.testing.assert_array_equal(as_rows(rows, "x"), [[0.0, 1.0], [1.0, 1.0]])
-    assert as_rows(rows, "x", beside=np.zeros((1, 2), dtype=np.float32)).dtype == np.float32
+    assert as_rows(rows, "x", reference=np.zeros((1, 2), dtype=np.float32)).dtype == np.float32
 
 
 @pytest.mark.parametrize("rows", [[[1.0], [1.0, 2.0]], [["a"]], [[1j]], [], [[]], [[[1.0]]]])
@@ -95,8 +95,8 @@ def test_tensors_pass_the_door_as_arrays_do(torch, dtype):
     assert as_rows(torch.arange(3), "x", dtype=dtype).dtype == kind
     assert as_rows(torch.arange(3), "x").shape == (3, 1)
     assert as_rows(torch.ones(2, 2, dtype=torch.bfloat16), "x").dtype == torch.float64
-    assert as_rows([[1.0, 2.0]], "x", beside=tensor).dtype == kind
-    assert isinstance(as_rows(tensor, "x", beside=np.ones((1, 2))), np.ndarray)
+    assert as_rows([[1.0, 2.0]], "x", reference=tensor).dtype == kind
+    assert isinstance(as_rows(tensor, "x", reference=np.ones((1, 2))), np.ndarray)
     with pytest.raises(InputError, match="x must have 3 columns, got 2"):
         as_rows(tensor, "x", columns=3)
     with pytest.raises(InputError, match="first at row 1"):
@@ -122,9 +122,9 @@ def test_tensors_that_hold_no_rows_are_refused(torch, make, message):
 def test_tensors_on_another_device_are_refused(torch):
     elsewhere = torch.ones(2, 2, device="meta")
     with pytest.raises(InputError, match=r"grid must be on device cpu as .* got one on meta"):
-        as_rows(elsewhere, "grid", beside=torch.ones(2, 2))
+        as_rows(elsewhere, "grid", reference=torch.ones(2, 2))
     with pytest.raises(InputError, match=r"grid must be a NumPy array or on the CPU .* meta"):
-        as_rows(elsewhere, "grid", beside=np.ones((2, 2)))
+        as_rows(elsewhere, "grid", reference=np.ones((2, 2)))
 
 
 def test_gradients_are_left_behind(torch):

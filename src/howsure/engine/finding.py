@@ -15,7 +15,7 @@ import numpy as np
 from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.formats import fixed, number, percent
 from howsure.core.records import Record
@@ -506,8 +506,6 @@ class Standing:
     p_adjusted: float
     # models that do not have the score, and what they give
     left_out: Mapping[str, str] = field(default_factory=dict)
-
-    __repr__ = brief_repr
 
 
 # ---- numbers as sentences of findings tell them --------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError, attempt, either
 from howsure.core.formats import roughly
 from howsure.core.records import Curve, Key, Record, ResultTable, TableLayout
@@ -57,8 +57,6 @@ class Evaluation:
     # shape (n,): the row scores of metrics that are means
     scores: Mapping[Key, FloatArray]
     beside: Beside = ""  # {"", "inputs", "ease"}: what its metrics need beside y and predictions
-
-    __repr__ = brief_repr
 
     def row_scores(self, metric: str, coverage: float) -> FloatArray | None:
         """The row scores of a metric at a coverage (NaN: an unknown one), if there are any."""
@@ -135,6 +133,10 @@ def evaluate(
 
 def _measure(view: View, metric: Metric, coverage: float) -> tuple[list[Record], FloatArray | None]:
     """One metric at one coverage: its records, and its row scores where it is a mean."""
+    if view.evalset.n > metric.most_rows:
+        sample = view.take_at_most(int(metric.most_rows))
+        share = view.evalset.share * sample.evalset.n / view.evalset.n
+        return _answered(sample.on(replace(sample.evalset, share=share)), metric, coverage)
     if not _RANKED.intersection(*(form.needs for form in metric.forms)):
         return _answered(view, metric, coverage)
     with_point: View = view.get("with_point")
@@ -308,6 +310,9 @@ def _compute(
         return [scores] if isinstance(scores, Estimate) else scores, None
     rows = np.asarray(scores)
     estimate = mean_statistic(rows, view.evalset.multiplicities)
+    if form.interval:
+        wider: Estimate = view.get(form.interval)
+        estimate = replace(estimate, lower=wider.lower, upper=wider.upper)
     return [replace(estimate, squares=rows) if form.squares else estimate], rows
 
 
@@ -490,6 +495,8 @@ def _with_errors(
         most = float(np.quantile(estimate.noise.norms, 0.5 + record.confidence / 2.0))
         end = estimate.noise.end(growth * most)
         low, high = min(low, end), max(high, end)
+    if estimate.lower <= estimate.upper:  # what its rows do not show, as of few events
+        low, high = min(low, estimate.lower), max(high, estimate.upper)
     low, high = (float(np.clip(end, *bounds)) for end in (low, high))
     return replace(record, lower=low, upper=high)
 

@@ -80,6 +80,8 @@ class Form:
         What the reader must know of this form.
     squares : bool
         Whether a mean of squared errors is what it rests on: see `howsure.stats.estimate.heavy`.
+    interval : str
+        The array, an `Estimate`, whose interval joins that of a mean.
     """
 
     needs: tuple[str, ...]
@@ -90,6 +92,7 @@ class Form:
     options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     note: str = ""
     squares: bool = False
+    interval: str = ""
 
 
 @frozen(kw_only=True)
@@ -168,6 +171,8 @@ class Metric:
         Which of a prediction's claims, see `Prediction.claimed_misses`, the value is to meet.
     supposes : str
         Name of an array without which the target does not hold; the reason is then told.
+    most_rows : float
+        Rows that it is computed of at most: of more, of a sample chosen by content.
     by_size : bool
         Whether the value changes with the number of rows in no way known.
     key_number : int
@@ -201,6 +206,7 @@ class Metric:
     expected: Literal["", "covered", "missed", "below", "above"] = ""
     supposes: str = ""
     beware: str = ""
+    most_rows: float = math.inf
     by_size: bool = False
     key_number: int = 0
     compares: int = 0

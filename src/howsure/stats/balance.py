@@ -23,7 +23,7 @@ from typing import Self, final
 import numpy as np
 
 from howsure.core.arrays import BoolArray, FloatArray
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.stats.estimate import Spread, quantile_statistic
 from howsure.stats.neighbours import Neighbours, fit_neighbours, share_outside
 
@@ -95,9 +95,9 @@ class Curves:
         _, values, directions = np.linalg.svd(
             centred[:, varies] / size[varies], full_matrices=False
         )
-        kept = values > _EIGENVALUE_TOLERANCE
-        whitening = np.zeros((raw.shape[1], int(kept.sum())))
-        whitening[varies] = directions[kept].T / values[kept] / size[varies, None]
+        retained = values > _EIGENVALUE_TOLERANCE
+        whitening = np.zeros((raw.shape[1], int(retained.sum())))
+        whitening[varies] = directions[retained].T / values[retained] / size[varies, None]
         return cls(knots, mean, size, whitening)
 
     def __call__(self, block: FloatArray) -> FloatArray:
@@ -147,8 +147,6 @@ class Balanced:
     covariance: FloatArray  # shape (p, p): of the columns over the new rows inside
     rows: float  # of these, with copies
 
-    __repr__ = brief_repr
-
 
 @final
 @frozen(eq=False)
@@ -160,8 +158,6 @@ class RidgeFit:
     slope: FloatArray  # shape (p,)
     residuals: FloatArray  # shape (n,): each by the regression on all others
 
-    __repr__ = brief_repr
-
 
 @final
 @frozen
@@ -172,8 +168,6 @@ class BalancedMean:
     spread: Spread
     third: float  # third moment of its error
     noise: FloatArray  # second and third moment of one new row about what is expected of it
-
-    __repr__ = brief_repr
 
 
 @final
@@ -204,12 +198,14 @@ class KnownRows:
     def _of(self, blocks: Sequence[FloatArray]) -> FloatArray:
         """The columns of the model: curves, and products of two inputs where these are few."""
         pairs = list(zip(self._curves, blocks, strict=True))
-        made = [np.empty((len(blocks[0]), 0)), *(curves(block) for curves, block in pairs)]
+        columns = [np.empty((len(blocks[0]), 0)), *(curves(block) for curves, block in pairs)]
         lines = [c.straight(block) for c, block in pairs if block.shape[1] == 1 and c.is_number]
         if len(lines) <= _MAX_PAIRED_INPUTS:
             pairs_of = itertools.combinations(lines, 2)
-            made += [_SCALE_OF_PRODUCTS * (one * other)[:, None] for one, other in pairs_of]
-        return np.asarray(np.hstack(made) - self._middle)
+            columns += [
+                _SCALE_OF_PRODUCTS * (factor * other)[:, None] for factor, other in pairs_of
+            ]
+        return np.asarray(np.hstack(columns) - self._middle)
 
     @cached_property
     def _near(self) -> Neighbours:
@@ -217,13 +213,14 @@ class KnownRows:
 
     def _places(self, blocks: Sequence[FloatArray]) -> FloatArray:
         """Where rows lie: numbers by their spread, labels as they are."""
-        made = []
+        coordinates = []
         for curves, block in zip(self._curves, blocks, strict=True):
             if len(curves.knots) >= 3:
-                made.append(4.0 * _raw(block, curves.knots)[:, :1])  # 4 sd between the outer knots
+                # 4 sd between the outer knots
+                coordinates.append(4.0 * _raw(block, curves.knots)[:, :1])
             elif curves.whitening.shape[1]:
-                made.append(curves(block) if block.shape[1] == 1 else block)
-        return np.hstack(made) if made else np.zeros((len(blocks[0]), 0))
+                coordinates.append(curves(block) if block.shape[1] == 1 else block)
+        return np.hstack(coordinates) if coordinates else np.zeros((len(blocks[0]), 0))
 
     def balance(self, blocks: Sequence[FloatArray], copies: FloatArray) -> Balanced:
         """Weights for new rows, of which only those are judged that lie where the reference does.
@@ -246,19 +243,19 @@ class KnownRows:
             return Balanced(inside, equal, nothing[0], nothing.T @ nothing, 0.0)
         target = np.average(columns[inside], axis=0, weights=mass)
         _, weights, _, _ = self._tilted(target, float(mass.sum()))
-        left = target - (weights * self.copies) @ self._columns
-        apart = columns[inside] - target
-        covariance = (apart * (mass / mass.sum())[:, None]).T @ apart
-        return Balanced(inside, weights, left, covariance, float(mass.sum()))
+        imbalance = target - (weights * self.copies) @ self._columns
+        deviations = columns[inside] - target
+        covariance = (deviations * (mass / mass.sum())[:, None]).T @ deviations
+        return Balanced(inside, weights, imbalance, covariance, float(mass.sum()))
 
     def _dense_enough(self, columns: FloatArray, copies: FloatArray) -> BoolArray:
         """New rows at most ten times denser than the reference, by the density of the others."""
         total = float(copies.sum())
         target = np.average(columns, axis=0, weights=copies)
         theta, _, curvature, level = self._tilted(target, total)
-        apart = columns - target
-        own = np.einsum("ij,ij->i", columns, np.linalg.solve(curvature, apart.T).T)
-        logs = columns @ theta - level - own / max(total - 1.0, 1.0)
+        deviations = columns - target
+        leverage = np.einsum("ij,ij->i", columns, np.linalg.solve(curvature, deviations.T).T)
+        logs = columns @ theta - level - leverage / max(total - 1.0, 1.0)
         return np.asarray(logs <= math.log(DENSEST))
 
     def _tilted(
@@ -286,15 +283,15 @@ class KnownRows:
             slope = mean - target + ridge * theta
             if np.abs(slope).max(initial=0.0) < _SLOPE_TOLERANCE:
                 break
-            step, part = np.linalg.solve(curvature, slope), 1.0
-            found = at(theta - step)
+            step, damping = np.linalg.solve(curvature, slope), 1.0
+            trial = at(theta - step)
             while (
-                found[0] > loss + _LOSS_ROUNDING - _ARMIJO_SHARE * part * (slope @ step)
-                and part > _MIN_SHARE
+                trial[0] > loss + _LOSS_ROUNDING - _ARMIJO_SHARE * damping * (slope @ step)
+                and damping > _MIN_SHARE
             ):
-                part /= 2.0
-                found = at(theta - part * step)
-            theta, (loss, weights, level) = theta - part * step, found
+                damping /= 2.0
+                trial = at(theta - damping * step)
+            theta, (loss, weights, level) = theta - damping * step, trial
         return theta, weights, self._moments(weights, ridge)[1], level
 
     def _moments(self, weights: FloatArray, ridge: float) -> tuple[FloatArray, FloatArray]:
@@ -311,14 +308,14 @@ class KnownRows:
         best = RidgeFit(values, math.nan, np.zeros(len(products)), away)
         least = math.inf
         for ridge in _RIDGES.tolist():
-            own = 1.0 / self.total + self._squares @ (1.0 / (self._gram + ridge))
+            leverage = 1.0 / self.total + self._squares @ (1.0 / (self._gram + ridge))
             slope = products / (self._gram + ridge)
-            rest = (away - self._turned @ slope) / np.maximum(
-                1.0 - own, _MIN_SHARE
+            residuals = (away - self._turned @ slope) / np.maximum(
+                1.0 - leverage, _MIN_SHARE
             )  # of one row: 0
-            loss = float(self.copies @ np.square(rest))
+            loss = float(self.copies @ np.square(residuals))
             if loss < least:
-                least, best = loss, RidgeFit(values, ridge, self._directions @ slope, rest)
+                least, best = loss, RidgeFit(values, ridge, self._directions @ slope, residuals)
         return best
 
     def shares(self, balanced: Balanced, ridge: float) -> FloatArray:
@@ -349,9 +346,11 @@ class KnownRows:
         variance = float(mass @ np.square(fitted.residuals)) / self.total
         slope = self._slope(balanced, used)
         held_back = used * variance * float(slope @ slope)
-        told = float(fitted.slope @ balanced.covariance @ fitted.slope)
+        explained = float(fitted.slope @ balanced.covariance @ fitted.slope)
         squares = (
-            float(mass @ np.square(terms)) + held_back + _VARIANCE_MISSED * told / balanced.rows
+            float(mass @ np.square(terms))
+            + held_back
+            + _VARIANCE_MISSED * explained / balanced.rows
         )
         third = float(mass @ terms**3) * worth**2
         error = math.sqrt(worth * squares)

@@ -90,11 +90,11 @@ def holm(p_values: npt.ArrayLike) -> FloatArray:
     p = np.asarray(p_values, dtype=np.float64)
     if p.ndim != 1:
         raise InputError(f"p_values must have one dimension, got shape {p.shape}")
-    made = ~np.isnan(p)
-    if ((p[made] < 0) | (p[made] > 1)).any():
+    tested = ~np.isnan(p)
+    if ((p[tested] < 0) | (p[tested] > 1)).any():
         raise InputError(f"p_values must be in [0, 1], got {np.nanmin(p):g} to {np.nanmax(p):g}")
     adjusted = np.full(len(p), np.nan)
-    tests = np.flatnonzero(made)
+    tests = np.flatnonzero(tested)
     order = tests[np.argsort(p[tests], kind="stable")]
     factors = len(order) - np.arange(len(order))
     adjusted[order] = np.minimum(np.maximum.accumulate(factors * p[order]), 1.0)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector, check_fraction
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import UnanswerableError
 from howsure.core.labels import as_labels
@@ -45,8 +45,6 @@ class Bootstrap:
     replicates: FloatArray
     units: int  # how many units were resampled
     note: str = ""  # what limits the answer, in words
-
-    __repr__ = brief_repr
 
     def standard_error(self) -> FloatArray:
         """Standard deviation of the replicates; NaN with fewer than two units."""
@@ -89,13 +87,13 @@ def bootstrap_means(
     total = copies @ units
     estimate = total[:-1] / total[-1]
     groups = at_most if count <= 2 * len(units) else min(at_most, _MAX_UNITS_OF_COPIES)
-    note, rest = "", None
+    note, within_groups = "", None
     if len(units) > groups:
         note = f"{len(units)} different units were resampled in {groups} groups of neighbours"
-        units, copies, rest = _grouped(units, copies, groups)
+        units, copies, within_groups = _grouped(units, copies, groups)
     drawn = np.concatenate([counts @ units for counts in resampled_counts(rng, copies, replicates)])
-    if rest is not None:
-        drawn += rng.standard_normal((replicates, len(rest))) @ rest
+    if within_groups is not None:
+        drawn += rng.standard_normal((replicates, len(within_groups))) @ within_groups
     means = drawn[:, :-1] / drawn[:, -1:]
     return Bootstrap(estimate, means, int(count), note)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Final, final
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +21,10 @@ from howsure.core.errors import InputError
 Strata = Sequence[tuple[float, float]]
 
 # Published, and kept as they are so that results compare.
-TORCHCP_STRATA: Final = ((0, 1), (2, 3), (4, 10), (11, 100), (101, 1000))
+TORCHCP_STRATA = ((0, 1), (2, 3), (4, 10), (11, 100), (101, 1000))
 """Sizes of label sets, as TorchCP groups them; closed ranges."""
 # Published, and kept as they are so that results compare.
-RAPS_STRATA: Final = ((0, 1), (2, 3), (4, 6), (7, 10), (11, 100), (101, 1000))
+RAPS_STRATA = ((0, 1), (2, 3), (4, 6), (7, 10), (11, 100), (101, 1000))
 """Sizes or ranks as Angelopoulos et al. (2021) group them; closed ranges."""
 
 
@@ -48,7 +48,7 @@ class Cells(ABC):
 
 # A cell of fewer rows has no interval (`howsure.topics.adaptivity.coverage`): its share may be
 # anything.
-MIN_ROWS_PER_CELL: Final = 5
+MIN_ROWS_PER_CELL = 5
 """Rows that a cell must have, where their number is asked for or chosen."""
 
 
@@ -105,8 +105,8 @@ class EaseCells(Cells):
         ranked = values[order]
         ends = np.r_[np.flatnonzero(ranked[1:] != ranked[:-1]), len(ranked) - 1] + 1
         edges = np.arange(bins + 1) * upto[-1] / bins
-        whole = bool(upto[-1] == np.floor(upto[-1]))
-        edges = np.floor(edges + 1e-9) if whole else edges
+        integral = bool(upto[-1] == np.floor(upto[-1]))
+        edges = np.floor(edges + 1e-9) if integral else edges
         first = np.searchsorted(upto, edges[:-1], side="right")
         last = np.searchsorted(upto, edges[1:] * (1.0 - 1e-12), side="left")
         self.bins = int(bins)

@@ -129,17 +129,17 @@ def find_changes(
     spread = weights if noise is None else noise
     fine = _Course(series, times, weights, spread)
     live = np.flatnonzero(fine.live)
-    found: list[Change | None] = [None] * len(series)
+    changes: list[Change | None] = [None] * len(series)
     if not len(live):
-        return found
+        return changes
     first = fine.test(live, confidence, seed)
     most = _long_batches(fine.residuals(series[live], times, weights, first.best))
     second = _Course(series, times, weights, spread, most=most, memory=False).test(
         live, confidence, seed
     )
-    for place, row in enumerate(live):
-        found[row] = fine.change(int(row), place, first, second)
-    return found
+    for number, row in enumerate(live):
+        changes[row] = fine.change(int(row), number, first, second)
+    return changes
 
 
 @frozen
@@ -250,8 +250,10 @@ class _Course:
 
         near = statistic * (1.0 - _TIE_TOLERANCE)
         drawn = sequential(draw, float(near.max()), level=LEVEL)
-        own = np.maximum(np.square(scores).sum(axis=1) / (self.count - 1), _MIN_DIVISOR)
-        taken = np.concatenate(variances, axis=1).mean(axis=1) / own  # what is left by the step
+        score_variance = np.maximum(np.square(scores).sum(axis=1) / (self.count - 1), _MIN_DIVISOR)
+        taken = (
+            np.concatenate(variances, axis=1).mean(axis=1) / score_variance
+        )  # what is left by the step
         return _Test(
             p=np.array([p_value(float(clear), drawn) for clear in near]),
             best=best,
@@ -261,22 +263,22 @@ class _Course:
             sizes=np.concatenate(sizes, axis=1),
         )
 
-    def change(self, row: int, place: int, first: _Test, second: _Test) -> Change:
+    def change(self, row: int, number: int, first: _Test, second: _Test) -> Change:
         """The change at the best split; errors follow the second test, of long batches."""
-        at = int(first.best[place])
+        at = int(first.best[number])
         split = int(self.splits[at])
         before = np.arange(self.count) < split
         late = np.cumsum(self.mass[::-1])[::-1] <= LATEST * self.total * (1.0 + _TIE_TOLERANCE)
         late[-1] = True
-        own = np.where(before, *(self._variance(row, side) for side in (before, ~before)))
-        plain = float((own * self.noise).sum() / self.noise.sum())
-        cost = max(float(second.variance[place]) / plain, 1.0) if plain > 0 else 1.0
-        spread = cost * own * self.noise
+        side_variance = np.where(before, *(self._variance(row, side) for side in (before, ~before)))
+        plain = float((side_variance * self.noise).sum() / self.noise.sum())
+        cost = max(float(second.variance[number]) / plain, 1.0) if plain > 0 else 1.0
+        spread = cost * side_variance * self.noise
         below = np.cumsum(spread)[self.splits - 1]
         above = float(spread.sum()) - below
         errors = np.sqrt(below / self.upto**2 + above / (self.total - self.upto) ** 2)
-        size = np.abs(first.upto[place]) * self.size_of
-        chance = second.sizes[place] * math.sqrt(cost * plain)
+        size = np.abs(first.upto[number]) * self.size_of
+        chance = second.sizes[number] * math.sqrt(cost * plain)
         return Change(
             start=int(self.starts[split]),
             late=int(self.starts[late.argmax()]),
@@ -286,7 +288,7 @@ class _Course:
             lower=float(np.maximum(size - second.reach * errors, 0.0).max()),
             upper=float((size + second.reach * errors).max()),
             error=float(errors[at]),
-            p=float(max(first.p[place], second.p[place])),
+            p=float(max(first.p[number], second.p[number])),
             null=float(chance.mean()),
             null_upper=float(np.quantile(chance, 0.95)),
         )
@@ -319,18 +321,18 @@ class _Course:
         return Level(mean, math.sqrt(self._variance(row, inside)), rows)
 
 
-def _long_batches(rest: Sequence[FloatArray]) -> int:
+def _long_batches(residuals: Sequence[FloatArray]) -> int:
     """How many batches are long beside the memory of what steps leave."""
-    memory = max(_remembered(each) for each in rest) - 1.0
+    memory = max(_remembered(series) for series in residuals) - 1.0
     return max(
-        min(int(len(rest[0]) / max(_MEMORIES_PER_BATCH * memory, _MIN_DIVISOR)), MAX_BATCHES),
+        min(int(len(residuals[0]) / max(_MEMORIES_PER_BATCH * memory, _MIN_DIVISOR)), MAX_BATCHES),
         _MIN_LONG_BATCHES,
     )
 
 
-def _remembered(rest: FloatArray) -> float:
+def _remembered(residuals: FloatArray) -> float:
     """How many batches count as one; 1 of few."""
     try:
-        return memory_of(rest).tau
+        return memory_of(residuals).tau
     except UnanswerableError:
         return 1.0

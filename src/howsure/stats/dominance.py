@@ -216,8 +216,10 @@ def label_rank(scores: npt.ArrayLike, y: npt.ArrayLike) -> FloatArray:
     array([2. , 1.5])
     """
     table = as_matrix(scores, "scores")
-    own = table[np.arange(len(table)), class_numbers(y, *table.shape)][:, None]
-    return np.asarray(((table > own).sum(axis=1) + (table >= own).sum(axis=1) + 1) / 2)
+    label_score = table[np.arange(len(table)), class_numbers(y, *table.shape)][:, None]
+    return np.asarray(
+        ((table > label_score).sum(axis=1) + (table >= label_score).sum(axis=1) + 1) / 2
+    )
 
 
 def class_numbers(y: npt.ArrayLike, n: int, classes: int) -> IntArray:
@@ -233,11 +235,12 @@ def class_numbers(y: npt.ArrayLike, n: int, classes: int) -> IntArray:
     >>> class_numbers([0.0, 2.0], 2, 3)
     array([0, 2])
     """
-    given = as_vector(y, "y", length=n)
-    wrong = (given < 0) | (given >= classes) | (given != np.floor(given))
+    numbers = as_vector(y, "y", length=n)
+    wrong = (numbers < 0) | (numbers >= classes) | (numbers != np.floor(numbers))
     if wrong.any():
         first = int(np.argmax(wrong))
         raise InputError(
-            f"y must be class numbers from 0 to {classes - 1}, got {given[first]:g} at row {first}"
+            f"y must be class numbers from 0 to {classes - 1}, got {numbers[first]:g} at row "
+            f"{first}"
         )
-    return given.astype(np.int64)
+    return numbers.astype(np.int64)

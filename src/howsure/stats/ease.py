@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Final, Literal, Self, final
+from typing import Any, Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +19,11 @@ Outputs = AnyArray
 Similarity = Callable[[Outputs, Outputs], FloatArray]
 
 # They do not say which they use; 20 lies within.
-REPEATS: Final = 20
+REPEATS = 20
 """Disturbances an example, as proposed for Jang and Lee's M; they vary it from 10 to 50."""
 # Disturbed rows in one call of a model, which bounds its memory: 16 k images of 3 × 32 × 32 in 32
 # bits are 200 MB.
-_DISTURBED_ROWS_AT_ONCE: Final = 16_384
+_DISTURBED_ROWS_AT_ONCE = 16_384
 
 
 def ease(
@@ -91,9 +91,9 @@ def ease(
     step = max(1, _DISTURBED_ROWS_AT_ONCE // repeats)
     for start in range(0, len(inputs), step):
         rows = inputs[start : start + step]
-        own = keys[start : start + step]
+        batch_keys = keys[start : start + step]
         plain = _outputs(predict(rows), len(rows))
-        many = [perturbation.apply(rows, own, seed, m) for m in range(repeats)]
+        many = [perturbation.apply(rows, batch_keys, seed, m) for m in range(repeats)]
         moved = _outputs(predict(np.concatenate(many)), repeats * len(rows))
         compare = _similarity(similarity, plain)
         alike = compare(np.tile(plain, (repeats,) + (1,) * (plain.ndim - 1)), moved)
@@ -150,14 +150,16 @@ def _similarity(choice: str | Similarity | None, outputs: Outputs) -> Similarity
         return _cosine if outputs.ndim == 2 else _absolute
     if callable(choice):
         return choice
-    known: dict[str, tuple[Similarity, bool]] = {
+    similarities: dict[str, tuple[Similarity, bool]] = {
         "cosine": (_cosine, outputs.ndim == 2),
         "absolute": (_absolute, outputs.ndim == 1),
         "wasserstein": (_wasserstein, outputs.ndim == 2 and outputs.shape[1] == 2),
     }
-    if choice not in known:
-        raise InputError(f"similarity must be one of {sorted(known)} or a function, got {choice!r}")
-    compare, fits = known[choice]
+    if choice not in similarities:
+        raise InputError(
+            f"similarity must be one of {sorted(similarities)} or a function, got {choice!r}"
+        )
+    compare, fits = similarities[choice]
     if not fits:
         raise InputError(f"similarity {choice!r} does not fit outputs of shape {outputs.shape}")
     return compare

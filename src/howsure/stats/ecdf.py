@@ -23,7 +23,7 @@ from howsure.core.arrays import (
     check_levels,
     row_blocks,
 )
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 
@@ -157,8 +157,6 @@ class EcdfBand:
     gamma: float
     n: int  # size of the sample
 
-    __repr__ = brief_repr
-
 
 @frozen
 class UniformityTest:
@@ -250,8 +248,8 @@ def _probability_inside(gamma: float, n: int, grid: tuple[float, ...]) -> float:
         return _probability_on_path(gamma, n, grid)
     large = _probability_on_path(gamma, _MAX_ROWS_COMPUTED, grid)
     quarter = _probability_on_path(gamma, _MAX_ROWS_COMPUTED // 4, grid)
-    rest = 1.0 - math.sqrt(_MAX_ROWS_COMPUTED / n)
-    return min(1.0, max(0.0, large + rest * (large - quarter)))
+    remainder = 1.0 - math.sqrt(_MAX_ROWS_COMPUTED / n)
+    return min(1.0, max(0.0, large + remainder * (large - quarter)))
 
 
 @lru_cache(maxsize=4096)
@@ -273,9 +271,9 @@ def _probability_on_path(gamma: float, n: int, grid: tuple[float, ...]) -> float
         grown = np.convolve(inside, _poisson(np.arange(first, high - start + 1), n * width))
         skipped = low - start - first
         inside, start = grown[skipped : skipped + high - low + 1], low
-    left = n - start - np.arange(len(inside))
-    whole = float(inside @ _poisson(left, n * (1.0 - points[-1])))
-    return min(1.0, whole / float(_poisson(np.array([n]), float(n))[0]))
+    remaining = n - start - np.arange(len(inside))
+    joint = float(inside @ _poisson(remaining, n * (1.0 - points[-1])))
+    return min(1.0, joint / float(_poisson(np.array([n]), float(n))[0]))
 
 
 def _poisson(count: IntArray, mean: float) -> FloatArray:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, power_of_two
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.rng import child
 from howsure.core.times import Chronology, Panel, Units
@@ -64,7 +64,7 @@ class Estimate:
     error : float
         Standard error.
     lower, upper : float
-        Confidence interval.
+        Confidence interval; with influence values that follow from these, the union of both.
     null_lower, null_upper : float
         Ends of the range that a perfect model keeps to; one is NaN where the range is one-sided.
     p : float
@@ -98,8 +98,6 @@ class Estimate:
     cancels: bool = False
     noise: NormNoise | None = None
     spread: Spread | None = None
-
-    __repr__ = brief_repr
 
     def __float__(self) -> float:
         return float(self.value)
@@ -140,8 +138,6 @@ class Spread:
     # shape (k,): degrees of freedom of the error, (Σ W_g²)²/Σ W_g⁴ − 1 (Satterthwaite)
     degrees: FloatArray
 
-    __repr__ = brief_repr
-
     def p(self, off: float) -> float:
         """Two-sided p-value of a (first) estimate that is off by so much; NaN without an error."""
         if not self.error[0] > 0:
@@ -172,13 +168,13 @@ def spread_of(
         return _in_time(influence, weights, cluster, groups, size)
     unit = power_of_two(influence)  # so that squares neither vanish nor overflow
     psi = influence / unit
-    place = np.zeros(1, dtype=np.int64) if groups is None else groups
+    group_of = np.zeros(1, dtype=np.int64) if groups is None else groups
     mass = None if weights is None else weights.values
 
     def sums(values: FloatArray) -> FloatArray:
         if size == 1 and cluster is None:  # a plain sum takes a third of the time
             return np.asarray(np.sum(values, keepdims=True))
-        return np.bincount(place, weights=values, minlength=size).astype(np.float64)
+        return np.bincount(group_of, weights=values, minlength=size).astype(np.float64)
 
     if cluster is None and (weights is None or weights.kind == "frequency"):
         moved = np.square(psi)
@@ -196,16 +192,16 @@ def spread_of(
         mass = np.ones(len(psi)) if mass is None else mass
         psi = mass * psi
         if cluster is not None:
-            joint = place * (int(cluster.max()) + 1) + cluster
-            held, code = np.unique(joint, return_inverse=True)
-            place = held // (int(cluster.max()) + 1)
+            joint = group_of * (int(cluster.max()) + 1) + cluster
+            pairs, code = np.unique(joint, return_inverse=True)
+            group_of = pairs // (int(cluster.max()) + 1)
             psi = np.bincount(code, weights=psi).astype(np.float64)
             mass = np.bincount(code, weights=mass).astype(np.float64)
         total, mass_squared = sums(mass), np.square(mass / mass.max())
         units = np.square(total / mass.max()) / sums(mass_squared)
         degrees = np.square(sums(mass_squared)) / sums(np.square(mass_squared)) - 1.0
-        rest = 1.0 - mass / total[place]
-        jackknifed = np.where(rest > 0.0, psi / np.where(rest > 0.0, rest, 1.0), 0.0)
+        remaining = 1.0 - mass / total[group_of]
+        jackknifed = np.where(remaining > 0.0, psi / np.where(remaining > 0.0, remaining, 1.0), 0.0)
         squares, cubes = sums(np.square(jackknifed)), sums(jackknifed**3)
         error = np.sqrt(squares * (1.0 - 1.0 / units)) / total
     error = np.where(units > 1.0 + 1e-9, unit * error, np.nan)
@@ -235,10 +231,10 @@ def _in_time(
 ) -> Spread:
     """The spread of rows that follow each other in time, in each group; NaN of too few."""
     mass = None if weights is None else weights.values
-    told = np.full((4, size), np.nan)
+    table = np.full((4, size), np.nan)
     if groups is None:
-        told[:, 0] = _mean_in_time(influence, mass, times)
-        return Spread(*told)
+        table[:, 0] = _mean_in_time(influence, mass, times)
+        return Spread(*table)
 
     def parted() -> list[tuple[IntArray, Chronology]]:
         order = np.argsort(groups, kind="stable")
@@ -246,12 +242,12 @@ def _in_time(
         bare = replace(times, side=None, size=None)
         return [(rows, bare.take(rows)) for rows in parts]
 
-    known = times.once("parts", parted, groups, times.signal, times.levels)
-    for group, (rows, held) in enumerate(known):
+    subsets = times.once("parts", parted, groups, times.signal, times.levels)
+    for group, (rows, subset_times) in enumerate(subsets):
         if len(rows):
             w = None if mass is None else mass[rows]
-            told[:, group] = _mean_in_time(influence[rows], w, held)
-    return Spread(*told)
+            table[:, group] = _mean_in_time(influence[rows], w, subset_times)
+    return Spread(*table)
 
 
 # Effective values of the rarer outcome from which a score is taken to show its own memory. The
@@ -281,14 +277,14 @@ def _mean_in_time(
                 *(signal, mass, times.levels),
             )
         )
-    known = [each for each in costs if each is not None]
-    if not known or times.few:
+    usable = [candidate for candidate in costs if candidate is not None]
+    if not usable or times.few:
         return math.nan, 0.0, math.nan, math.nan
-    cost, degrees, memory = max(known, key=lambda each: each[0])
+    cost, degrees, memory = max(usable, key=lambda candidate: candidate[0])
     if memory.few:
         return math.nan, 0.0, math.nan, math.nan
-    own = square if panel is None else panel.square
-    error = cost * math.sqrt(own / max(n - 1, 1) / n)
+    total_square = square if panel is None else panel.square
+    error = cost * math.sqrt(total_square / max(n - 1, 1) / n)
     alone = math.sqrt(square / max(n - 1, 1) / n)
     skew = float(np.sum(sums**3)) / square**1.5 * error / alone if square > 0 else 0.0
     return unit * error, skew, memory.effective, degrees
@@ -399,9 +395,9 @@ def like_rows(
     ratio = special.stdtrit(np.maximum(n - 1, 1), tail) / special.stdtrit(
         np.maximum(units - 1, 1), tail
     )
-    told = (error > 0) & (room > 0)
-    like = np.minimum(room / np.square(np.where(told, error, 1.0)), n) * np.square(ratio)
-    return np.where(units > 1.0 + 1e-9, np.where(told, like, units), np.nan)
+    resolved = (error > 0) & (room > 0)
+    like = np.minimum(room / np.square(np.where(resolved, error, 1.0)), n) * np.square(ratio)
+    return np.where(units > 1.0 + 1e-9, np.where(resolved, like, units), np.nan)
 
 
 def share_ends(
@@ -409,10 +405,10 @@ def share_ends(
 ) -> tuple[FloatArray, FloatArray]:
     """Ends of the interval of a weighted or clustered share: Clopper–Pearson on `like_rows`."""
     like = like_rows(value, spread.error, n, spread.units, confidence)
-    known = ~np.isnan(like) & ~np.isnan(value)
+    valid = ~np.isnan(like) & ~np.isnan(value)
     low, high = np.full(len(n), np.nan), np.full(len(n), np.nan)
-    low[known], high[known] = clopper_pearson(
-        np.clip(value[known], 0.0, 1.0) * like[known], like[known], confidence=confidence
+    low[valid], high[valid] = clopper_pearson(
+        np.clip(value[valid], 0.0, 1.0) * like[valid], like[valid], confidence=confidence
     )
     return low, high
 
@@ -474,8 +470,8 @@ def one_more(
         copies = np.ones(len(mass))
 
     def most(side: float) -> float:
-        held = np.maximum(side * moved / (np.abs(moved).max() or 1.0), 0.0)
-        squares = np.square(held)
+        one_sided = np.maximum(side * moved / (np.abs(moved).max() or 1.0), 0.0)
+        squares = np.square(one_sided)
         few = float(copies @ np.square(squares)) / (float(copies @ squares) ** 2 or 1.0)
         return max(1.0, _MIN_UNITS_ON_A_SIDE * few) * float(
             np.maximum(side * moved / (total + mass), 0.0).max()
@@ -566,8 +562,8 @@ def joint_level(
     else:
         table = _sums(share, groups, size, units, int(units.max()) + 1).T
     norms = np.sqrt(np.square(table).sum(axis=0))
-    known = table / np.where(norms > 0.0, norms, 1.0)
-    alike = known.T @ known * (len(table) / (len(table) + size))
+    normed = table / np.where(norms > 0.0, norms, 1.0)
+    alike = normed.T @ normed * (len(table) / (len(table) + size))
     np.fill_diagonal(alike, 1.0)
     values, vectors = np.linalg.eigh(alike)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -588,8 +584,8 @@ def _ordinates(share: FloatArray, groups: IntArray, size: int, times: Chronology
     """The lowest cosine ordinates of what each time adds to each mean, shape (B, size)."""
     from scipy import fft  # here, as few tables have time
 
-    place, n = times.places()
-    series = _sums(share, groups, size, place, n)
+    position, n = times.places()
+    series = _sums(share, groups, size, position, n)
     low = min(n - 1, max(_MIN_ORDINATES, int(0.4 * n ** (2.0 / 3.0))))
     return np.asarray(fft.dct(series, type=2, norm="ortho", axis=1)[:, 1 : low + 1].T)
 
@@ -637,10 +633,10 @@ def spells_of(
     """
     ranks = np.unique(times, return_inverse=True)[1].ravel()
     count = int(ranks.max()) + 1
-    visited, place = np.unique(codes * count + ranks, return_inverse=True)
+    visited, visit = np.unique(codes * count + ranks, return_inverse=True)
     group, rank = np.divmod(visited, count)
     fresh = (np.diff(group, prepend=-1) != 0) | (np.diff(rank, prepend=-2) != 1)
-    spell = (np.cumsum(fresh) - 1)[place.ravel()]
+    spell = (np.cumsum(fresh) - 1)[visit.ravel()]
     of = group[fresh]
     counts: IntArray = np.bincount(of, minlength=size)
     freedom = len(of) - int((counts > 0).sum())
@@ -649,11 +645,11 @@ def spells_of(
     if not freedom or not goes.any():
         return Spells(np.zeros(size, dtype=np.int64), p)
     weight, sums = np.bincount(spell, mass), np.bincount(spell, mass * values)
-    total, whole = np.bincount(of, weight, size), np.bincount(of, sums, size)
+    total, group_sums = np.bincount(of, weight, size), np.bincount(of, sums, size)
     with np.errstate(invalid="ignore", divide="ignore"):
-        own = whole / total
-        off = own - (whole.sum() - whole) / (total.sum() - total)
-        between = np.square(sums / weight - own[of])
+        group_means = group_sums / total
+        off = group_means - (group_sums.sum() - group_sums) / (total.sum() - total)
+        between = np.square(sums / weight - group_means[of])
         variance = max(float(weight @ between) / freedom, least)
         error = np.sqrt(variance * (1.0 / total + 1.0 / (total.sum() - total)))
         p[goes] = 2.0 * special.stdtr(float(freedom), -np.abs(off / error))[goes]

@@ -149,9 +149,9 @@ def mean_bets(values: FloatArray | float, limit: float, side: Side) -> FloatArra
     >>> float(np.exp(mixed_capital(seen))) > 100.0
     True
     """
-    seen = np.asarray(values, dtype=np.float64)
-    gains = (limit - seen) / (1.0 - limit) if side == "below" else (seen - limit) / limit
-    return np.asarray(np.log1p(BETS.reshape(-1, *(1,) * seen.ndim) * gains))
+    numbers = np.asarray(values, dtype=np.float64)
+    gains = (limit - numbers) / (1.0 - limit) if side == "below" else (numbers - limit) / limit
+    return np.asarray(np.log1p(BETS.reshape(-1, *(1,) * numbers.ndim) * gains))
 
 
 def mixed_capital(logs: FloatArray) -> FloatArray:
@@ -208,15 +208,18 @@ def by_closed_testing(logs: FloatArray, shares: FloatArray) -> FloatArray:
     order = np.argsort(logs, kind="stable")
     capital = np.exp(np.minimum(logs[order], 700.0))
     mass = shares[order]
-    part, held = np.append(0.0, np.cumsum(capital * mass)), np.append(0.0, np.cumsum(mass))
+    capital_below, mass_below = (
+        np.append(0.0, np.cumsum(capital * mass)),
+        np.append(0.0, np.cumsum(mass)),
+    )
     least = np.empty(len(logs))
-    for place in range(len(logs)):  # beside the smallest others, each number of them
-        before = slice(0, place + 1)
-        sums = capital[place] * mass[place] + part[before]
-        least[place] = (sums / (mass[place] + held[before])).min()
-    made = np.empty(len(logs))
-    made[order] = least
-    return np.asarray(np.log(np.maximum(made, _MIN_CAPITAL)))
+    for position in range(len(logs)):  # beside the smallest others, each number of them
+        before = slice(0, position + 1)
+        sums = capital[position] * mass[position] + capital_below[before]
+        least[position] = (sums / (mass[position] + mass_below[before])).min()
+    adjusted = np.empty(len(logs))
+    adjusted[order] = least
+    return np.asarray(np.log(np.maximum(adjusted, _MIN_CAPITAL)))
 
 
 def change_point(
@@ -231,7 +234,7 @@ def change_point(
     It is no later than the day on which a departure was proven, if that is known. The 95 % range
     holds the days whose log likelihood is within 3 of the greatest.
     """
-    total, rows = (np.cumsum(each[::-1])[::-1] for each in (sums, counts))
+    total, rows = (np.cumsum(by_day[::-1])[::-1] for by_day in (sums, counts))
     size = np.maximum(total, 0.0) if bounds.rises else total
     each_row = 2.0 * bounds.variance * worth
     gain = np.where(rows > 0, size**2 / (each_row * np.maximum(rows, 1.0)), 0.0)

@@ -41,9 +41,9 @@ def isotonic_mean(x: FloatArray, y: FloatArray, weights: FloatArray | None = Non
     >>> isotonic_mean(np.array([1.0, 2.0, 3.0]), np.array([0.0, 5.0, 4.0]))
     array([0. , 4.5, 4.5])
     """
-    _, place = np.unique(x, return_inverse=True)
-    mass = np.bincount(place, weights=weights).astype(np.float64)
-    moment = np.bincount(place, weights=y if weights is None else weights * y)
+    _, rank = np.unique(x, return_inverse=True)
+    mass = np.bincount(rank, weights=weights).astype(np.float64)
+    moment = np.bincount(rank, weights=y if weights is None else weights * y)
     fitted, live, begin = np.empty(len(mass)), np.arange(len(mass)), np.zeros(1, dtype=np.int64)
     while True:
         size = np.diff(begin, append=len(live))
@@ -57,7 +57,7 @@ def isotonic_mean(x: FloatArray, y: FloatArray, weights: FloatArray | None = Non
         keep = np.repeat(best > before + slack, size)
         fitted[live[~keep]] = np.repeat(mean, size)[~keep]
         if not keep.any():
-            return np.asarray(fitted[place])
+            return np.asarray(fitted[rank])
         cut = np.zeros(len(live), dtype=np.bool_)
         cut[np.flatnonzero((saved == np.repeat(best, size)) & keep) + 1] = True
         cut[begin] = True
@@ -79,23 +79,23 @@ def fitted_together(problems: Sequence[Rising]) -> list[IntArray]:
     )
     starts: IntArray = np.cumsum([0, *(len(problem.rank) for problem in problems[:-1])])
     fitted = np.empty(len(rank), dtype=np.int64)
-    place, begin = np.arange(len(rank)), starts
+    row, begin = np.arange(len(rank)), starts
     rank, slack = rank.astype(np.int64), _COST_TOLERANCE * float(mass.sum())
     kept, lost = mass - share, -share  # what it costs to lie above a y that is lower, or not
     barred = np.where(ends, 0.0, np.inf)
     while True:
-        size = np.diff(begin, append=len(place))
+        size = np.diff(begin, append=len(row))
         low, high = np.minimum.reduceat(rank, begin), np.maximum.reduceat(rank, begin)
         done = low == high
         if size[done].sum() > _SHARE_DONE_TO_SHRINK * len(
-            place
+            row
         ):  # what is done stays as it is if it is kept
             over = np.repeat(done, size)
-            fitted[place[over]] = rank[over]
+            fitted[row[over]] = rank[over]
             live = np.flatnonzero(~over)
             if not len(live):
                 return np.split(fitted, starts[1:])
-            place, rank = place[live], rank[live]
+            row, rank = row[live], rank[live]
             kept, lost, barred = kept[live], lost[live], barred[live]
             size, low, high = size[~done], low[~done], high[~done]
             begin = np.cumsum(size) - size
@@ -111,7 +111,7 @@ def fitted_together(problems: Sequence[Rising]) -> list[IntArray]:
         cut[np.searchsorted(begin, here, side="right") - 1] = here + 1  # of several the last
         nowhere = best < before - slack
         cut[nowhere] = begin[nowhere]
-        lower = np.arange(len(place)) < np.repeat(cut, size)
+        lower = np.arange(len(row)) < np.repeat(cut, size)
         rank = np.where(lower, np.minimum(rank, least - 1), np.maximum(rank, least))
         inner = cut[(cut > begin) & (cut < begin + size)]
         begin = np.sort(np.concatenate((begin, inner)))

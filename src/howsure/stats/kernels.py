@@ -12,7 +12,6 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -276,7 +275,7 @@ def check_range(kernel: Kernel, rows: Array, name: str = "x") -> None:
     if isinstance(kernel, CustomKernel):
         return
     xp = namespace(rows)
-    largest = max(float(xp.max(xp.abs(part))) for part in row_parts(rows))
+    largest = max(float(xp.max(xp.abs(block))) for block in row_parts(rows))
     kind = str(rows.dtype).rpartition(".")[2]
     try:
         with np.errstate(over="raise", invalid="raise"):
@@ -332,10 +331,10 @@ def total_variance(rows: npt.ArrayLike, name: str = "x") -> float:
     """Sum over columns of the sample variance (divisor n−1)."""
     array = _rows_for_bandwidth(rows, name)
     xp = namespace(array)
-    centre = sum(xp.sum(part, axis=0, dtype=xp.float64) for part in row_parts(array)) / len(array)
-    squares = sum(float(xp.sum((part - centre) ** 2)) for part in row_parts(array))
+    centre = sum(xp.sum(block, axis=0, dtype=xp.float64) for block in row_parts(array)) / len(array)
+    squares = sum(float(xp.sum((block - centre) ** 2)) for block in row_parts(array))
     variance = squares / (len(array) - 1)
-    equal = all(bool(xp.all(part == array[:1])) for part in row_parts(array))
+    equal = all(bool(xp.all(block == array[:1])) for block in row_parts(array))
     if not variance > 0.0 or equal:
         raise DegenerateError(
             f"{name} must vary for its variance to set a bandwidth, got {len(array)} equal rows; "
@@ -366,15 +365,17 @@ def normalize_rows(rows: npt.ArrayLike, name: str = "x") -> Array:
     """Divide every row by its Euclidean length."""
     array = as_rows(rows, name, dtype=None)
     xp = namespace(array)
-    empty = on_host(xp.concat([xp.all(part == 0.0, axis=1) for part in row_parts(array)]))
+    empty = on_host(xp.concat([xp.all(block == 0.0, axis=1) for block in row_parts(array)]))
     if empty.any():
         raise DegenerateError(
             f"{name} must have no row of zeros to be normalised, got "
             f"{int(empty.sum())} (first at row {int(np.argmax(empty))})"
         )
     unit: Array = xp.empty_like(array)
-    for part, out in zip(row_parts(array), row_parts(unit), strict=True):
-        scaled = part / xp.max(xp.abs(part), axis=1)[:, None]  # squares neither overflow nor vanish
+    for block, out in zip(row_parts(array), row_parts(unit), strict=True):
+        scaled = (
+            block / xp.max(xp.abs(block), axis=1)[:, None]
+        )  # squares neither overflow nor vanish
         out[...] = scaled / xp.sqrt(xp.vecdot(scaled, scaled))[:, None]
     return unit
 
@@ -453,7 +454,7 @@ def raise_to(block: Array, power: int) -> None:
 
 # 15,800 rows of 64 bits. It leaves most of an 8 GB machine free; not tuned. Larger, more rows are
 # solved from a matrix that is held, which is faster.
-MEMORY: Final = 2e9
+MEMORY = 2e9
 """Bytes that one kernel matrix may take, unless another number is given."""
 
 _TILE = 1024  # rows and columns of a tile: 8 MB in 64 bits, within reach of a cache
@@ -515,8 +516,8 @@ class GramOperator:
     def product(self, vectors: Array) -> Array:
         """K V, shape (n, r)."""
         if self.fits:
-            whole: Array = self.matrix() @ vectors
-            return whole
+            product: Array = self.matrix() @ vectors
+            return product
         out: Array = namespace(vectors).zeros_like(vectors)
         for left, right in self._tiles("kernel product"):
             tile = self._kernel.gram(self.rows[left], self.rows[right])

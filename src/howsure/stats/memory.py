@@ -223,9 +223,9 @@ def memory_of(series: FloatArray, panel: Panel | None = None, there: int | None 
 
     n = len(series)
     x = series - series.mean()
-    own = float(x @ x)
+    energy = float(x @ x)
     there = n if there is None else there
-    rows, square = (float(there), own) if panel is None else (panel.rows, panel.square)
+    rows, square = (float(there), energy) if panel is None else (panel.rows, panel.square)
     variance = square / max(n - 1, 1)
     if n < _MIN_TIMES or not variance > 1e-24 * float(np.square(series).max(initial=0.0)):
         raise UnanswerableError("times are too few, or all alike")
@@ -233,24 +233,24 @@ def memory_of(series: FloatArray, panel: Panel | None = None, there: int | None 
     low = min(m, max(4, int(0.4 * n ** (2.0 / 3.0))))
     power = np.square(fft.dct(x, type=2, norm="ortho")[1 : m + 1]) / variance
     trusted = min(_TRUST_IN_SHAPES * low, _MAX_TRUST_IN_SHAPES)
-    apart, level, free, near = np.zeros(m), 0.0, 0.0, low
+    within_times, level, free, near = np.zeros(m), 0.0, 0.0, low
     if panel is not None:
         waves = fft.dct(panel.apart, type=2, norm="ortho", axis=1)[:, : m + 1]
         squares = np.square(waves).sum(axis=0) / variance
-        level, apart = float(squares[0]), squares[1:]
-        free = panel.freedom if apart.sum() > _NEGLIGIBLE_WEIGHT * power.sum() else 0.0
+        level, within_times = float(squares[0]), squares[1:]
+        free = panel.freedom if within_times.sum() > _NEGLIGIBLE_WEIGHT * power.sum() else 0.0
         near = min(low, max(2, math.ceil(_ORDINATES_NEAR_0 / (1.0 + free))))
     both = 1.0 + free
-    total = power + free * apart
+    total = power + free * within_times
     freedom = trusted + (free if free >= _SERIES_THAT_SHOW_0 else near * both)
     plain = _plain(n, m)
     families = [plain.family(1, math.log(1.0 - _PRIOR_SEASONAL))]
     sums = [families[0].sums(total)]
     whitened = plain.inverse[int(np.argmax(families[0].odds(sums[0], both, m)))]
     for lag in _seasons(total * whitened, n):
-        products, beside = _seasonal(n, m, lag)
+        products, seasonal = _seasonal(n, m, lag)
         if len(products.prior):
-            families += [plain.times(products, lag), beside.family(lag)]
+            families += [plain.times(products, lag), seasonal.family(lag)]
     sums += [family.sums(total) for family in families[1:]]
     odds = [each.odds(every, both, m) for each, every in zip(families, sums, strict=True)]
     taus = [
@@ -266,27 +266,27 @@ def memory_of(series: FloatArray, panel: Panel | None = None, there: int | None 
     degrees = np.full(sum(map(len, taus)), min(m * both, freedom))
     shared = np.full(len(degrees), panel is not None and not free)  # of series that are all alike
     if free:
-        found = _with_shocks(families, np.concatenate(odds), power, apart, free, n, low)
-        odds = [each + math.log(_PRIOR_UNSHARED) for each in odds] + [found[0]]
-        taus, lags = [*taus, found[1]], [*lags, found[2]]
-        count = len(found[0])
+        shocks = _with_shocks(families, np.concatenate(odds), power, within_times, free, n, low)
+        odds = [each + math.log(_PRIOR_UNSHARED) for each in odds] + [shocks[0]]
+        taus, lags = [*taus, shocks[1]], [*lags, shocks[2]]
+        count = len(shocks[0])
         degrees = np.append(degrees, np.full(count, min(float(m), trusted + low)))
         shared = np.append(shared, np.ones(count, dtype=bool))
     log = np.concatenate(odds)
     weights = np.exp(log - log.max())
-    kept = weights > _NEGLIGIBLE_WEIGHT * weights.sum()
-    weights = weights[kept] / weights[kept].sum()
-    lag = int(np.bincount(np.concatenate(lags)[kept], weights).argmax())
-    every_tau = np.maximum(np.concatenate(taus)[kept], 1.0)
-    alike = _alike(every_tau, weights, degrees[kept], shared[kept])
-    return Memory(n, there, rows, variance, own / square, *alike, lag)
+    retained = weights > _NEGLIGIBLE_WEIGHT * weights.sum()
+    weights = weights[retained] / weights[retained].sum()
+    lag = int(np.bincount(np.concatenate(lags)[retained], weights).argmax())
+    every_tau = np.maximum(np.concatenate(taus)[retained], 1.0)
+    alike = _alike(every_tau, weights, degrees[retained], shared[retained])
+    return Memory(n, there, rows, variance, energy / square, *alike, lag)
 
 
 def _with_shocks(
     families: list[_Family],
     odds: FloatArray,
     power: FloatArray,
-    apart: FloatArray,
+    within_times: FloatArray,
     free: float,
     n: int,
     low: int,
@@ -295,28 +295,30 @@ def _with_shocks(
     m = len(power)
     trusted = min(_TRUST_IN_SHAPES * low, _MAX_TRUST_IN_SHAPES)
     steps = 1.5 * math.sqrt(2.0 / m) * np.arange(-2, 4)
-    shares = float(power.sum() / apart.sum()) * np.exp(steps) - 1.0
+    shares = float(power.sum() / within_times.sum()) * np.exp(steps) - 1.0
     shares = shares[shares > _MIN_SHARE_OF_SHOCKS]
     if not len(shares):
         return np.empty(0), np.empty(0), np.empty(0, dtype=np.int64)
-    by_rows = np.concatenate([family.odds(family.sums(apart), free, m) for family in families])
+    by_rows = np.concatenate(
+        [family.odds(family.sums(within_times), free, m) for family in families]
+    )
     rank = np.maximum(by_rows - by_rows.max(), odds - odds.max())
     best = np.argsort(-rank, kind="stable")[:_MAX_SHAPES_WITH_SHOCKS]
     best = best[rank[best] > _MIN_LOG_ODDS]
     starts = np.cumsum([0, *(len(each.prior) for each in families)])
     of = np.searchsorted(starts, best, side="right") - 1
-    own = [families[f].shape(int(i - starts[f])) for f, i in zip(of, best, strict=True)]
-    zero, prior, size = (np.array(part) for part in list(zip(*own, strict=True))[:3])
-    inverse = np.stack([each[3] for each in own])
+    shapes = [families[f].shape(int(i - starts[f])) for f, i in zip(of, best, strict=True)]
+    zero, prior, size = (np.array(values) for values in list(zip(*shapes, strict=True))[:3])
+    inverse = np.stack([each[3] for each in shapes])
     of_shocks = [(1, _plain(n, m, coarse=True))]
     of_shocks += [(lag, _seasonal(n, m, lag)[0]) for lag in _seasons(power, n)[:1]]
     shocks = [shock for shock in of_shocks if len(shock[1].prior)]
-    beside, zero_beside, prior_beside = (
-        np.concatenate(list(part))
-        for part in zip(*((1.0 / s.inverse, s.zero, s.prior) for _, s in shocks), strict=True)
+    shock_spectra, zero_beside, prior_beside = (
+        np.concatenate(list(values))
+        for values in zip(*((1.0 / s.inverse, s.zero, s.prior) for _, s in shocks), strict=True)
     )
     # axes: memory of each series, share, memory of shocks, ordinates; one large array, made over
-    both = 1.0 / inverse[:, None, None] + shares[:, None, None] * beside
+    both = 1.0 / inverse[:, None, None] + shares[:, None, None] * shock_spectra
     np.divide(1.0, both, out=both)
     at_zero = zero[:, None, None] + shares[:, None] * zero_beside
     every, near = both @ power, both[..., :low] @ power[:low]
@@ -324,7 +326,7 @@ def _with_shocks(
         (prior - free * size)[:, None, None]
         + prior_beside
         + 0.5 * np.log(both, out=both).sum(axis=-1)
-        - 0.5 * m * (1.0 + free) * np.log(every + free * (inverse @ apart)[:, None, None])
+        - 0.5 * m * (1.0 + free) * np.log(every + free * (inverse @ within_times)[:, None, None])
         + math.log((1.0 - _PRIOR_UNSHARED) / len(shares))
     )
     tau = at_zero * (trusted * every / m + near) / (trusted + low)
@@ -337,10 +339,10 @@ def _alike(
 ) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
     """Shapes of nearly one τ as one, in rising order; those of shared shocks by themselves."""
     near = np.round(np.log(taus) / _LOG_TAU_STEP).astype(np.int64) * 2 + shared
-    kinds, place = np.unique(near, return_inverse=True)
-    joint = np.bincount(place, weights).astype(np.float64)
-    means = np.bincount(place, weights * np.log(taus)) / joint
-    return np.exp(means), joint, np.bincount(place, weights * freedom) / joint, kinds % 2 == 1
+    kinds, kind_of = np.unique(near, return_inverse=True)
+    joint = np.bincount(kind_of, weights).astype(np.float64)
+    means = np.bincount(kind_of, weights * np.log(taus)) / joint
+    return np.exp(means), joint, np.bincount(kind_of, weights * freedom) / joint, kinds % 2 == 1
 
 
 def _seasons(whitened: FloatArray, n: int) -> list[int]:
@@ -374,10 +376,10 @@ class _Family(NamedTuple):
         """Log odds, from sums of so many sets of m ordinates."""
         return np.asarray(self.prior - sets * (self.size + 0.5 * m * np.log(sums)))
 
-    def shape(self, place: int) -> tuple[float, float, float, FloatArray]:
+    def shape(self, index: int) -> tuple[float, float, float, FloatArray]:
         """Spectrum at 0, log prior, half the sum of logs and inverse of one."""
-        zero, prior, size = (float(each[place]) for each in (self.zero, self.prior, self.size))
-        return zero, prior, size, self.inverse(place)
+        zero, prior, size = (float(values[index]) for values in (self.zero, self.prior, self.size))
+        return zero, prior, size, self.inverse(index)
 
 
 class _Shapes(NamedTuple):
@@ -396,7 +398,7 @@ class _Shapes(NamedTuple):
             self.zero,
             lag,
             lambda power: np.asarray(self.inverse[:, : len(power)] @ power),
-            lambda place: self.inverse[place],
+            lambda index: self.inverse[index],
         )
 
     def times(self, other: _Shapes, lag: int) -> _Family:
@@ -413,7 +415,7 @@ class _Shapes(NamedTuple):
             np.multiply.outer(self.zero, other.zero).ravel(),
             lag,
             sums,
-            lambda place: np.asarray(self.inverse[place // count] * other.inverse[place % count]),
+            lambda index: np.asarray(self.inverse[index // count] * other.inverse[index % count]),
         )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 
 
 @frozen(eq=False)
@@ -25,8 +25,6 @@ class Moments:
     second: FloatArray
     third: FloatArray
 
-    __repr__ = brief_repr
-
     @classmethod
     def of(
         cls,
@@ -38,19 +36,19 @@ class Moments:
         """Of rows whose cells are given by codes below `size`."""
         mass = np.bincount(codes, weights=weights, minlength=size).astype(np.float64)
         empty = np.where(mass > 0.0, mass, 1.0)
-        found = np.zeros((3, size, len(columns)))
-        for place, values in enumerate(columns):
+        moments = np.zeros((3, size, len(columns)))
+        for position, values in enumerate(columns):
             weighted = values if weights is None else weights * values
             mean = np.bincount(codes, weights=weighted, minlength=size) / empty
             off = values - mean[codes]
             # what rounding left of the mean: the mean then holds to the last digit
             moved = off if weights is None else weights * off
-            rest = np.bincount(codes, weights=moved, minlength=size) / empty
+            rounding = np.bincount(codes, weights=moved, minlength=size) / empty
             square = moved * off
             second = np.bincount(codes, weights=square, minlength=size)
             third = np.bincount(codes, weights=square * off, minlength=size)
-            found[:, :, place] = _added(mean, rest), second, third
-        return cls(mass, *found)
+            moments[:, :, position] = _added(mean, rounding), second, third
+        return cls(mass, *moments)
 
     @np.errstate(invalid="ignore")
     def merged(self, other: Moments) -> Moments:
@@ -72,15 +70,15 @@ class Moments:
     def placed(self, codes: IntArray, size: int) -> Moments:
         """The same with each cell at another place, or several cells made one."""
         order = np.argsort(codes, kind="stable")
-        found = Moments(np.zeros(size), *np.zeros((3, size, self.mean.shape[1])))
+        total = Moments(np.zeros(size), *np.zeros((3, size, self.mean.shape[1])))
         turn = _occurrence(codes[order])
         for number in range(int(turn.max(initial=-1)) + 1):
             rows = order[turn == number]
-            part = Moments(np.zeros(size), *np.zeros((3, size, self.mean.shape[1])))
+            batch = Moments(np.zeros(size), *np.zeros((3, size, self.mean.shape[1])))
             for name in ("mass", "mean", "second", "third"):
-                getattr(part, name)[codes[rows]] = getattr(self, name)[rows]
-            found = found.merged(part)
-        return found
+                getattr(batch, name)[codes[rows]] = getattr(self, name)[rows]
+            total = total.merged(batch)
+        return total
 
 
 @frozen(eq=False)
@@ -95,20 +93,18 @@ class Joint:
     second: FloatArray  # shape (p, p): sums of products of two deviations
     third: FloatArray  # shape (p, p, p): sums of products of three
 
-    __repr__ = brief_repr
-
     @classmethod
     @np.errstate(over="ignore", invalid="ignore")
     def of(
         cls,
         columns: Sequence[FloatArray],
-        beside: Sequence[FloatArray] = (),
+        further: Sequence[FloatArray] = (),
         weights: FloatArray | None = None,
         *,
         cubes: bool = True,
     ) -> Joint:
         """Of rows, some infinite perhaps; without `cubes`, which take longest, these are NaN."""
-        every = np.stack([*columns, *beside])
+        every = np.stack([*columns, *further])
         if weights is not None and not weights.all():  # rows of no weight may hold infinity
             every, weights = every[:, weights > 0.0], weights[weights > 0.0]
         mean = np.average(every, axis=1, weights=weights)
@@ -150,23 +146,23 @@ class Joint:
         sums = (times * self.second, times * self.third)
         return Joint(n, self.mean, self.least, self.greatest, *sums)
 
-    def moved(self, place: int, by: float) -> Joint:
+    def moved(self, position: int, by: float) -> Joint:
         """The same of rows whose column at a place, squared in the next one, is less by a number.
 
         The extremes of the squares are then unknown.
         """
-        square = place + 1
+        square = position + 1
         mean, least, greatest = self.mean.copy(), self.least.copy(), self.greatest.copy()
-        mean[square] += by * (by - 2.0 * mean[place])  # (u − d)² = u² − 2du + d²
-        mean[place] -= by
+        mean[square] += by * (by - 2.0 * mean[position])  # (u − d)² = u² − 2du + d²
+        mean[position] -= by
         for ends in (least, greatest):
-            ends[place] -= by
+            ends[position] -= by
             ends[square] = np.nan
         second, third = self.second.copy(), self.third.copy()
         for moments in (second, third):  # which are linear in each column, and some may be infinite
             for axis in range(moments.ndim):
                 rows = np.moveaxis(moments, axis, 0)
-                rows[square] -= 2.0 * by * rows[place]
+                rows[square] -= 2.0 * by * rows[position]
         return Joint(self.mass, mean, least, greatest, second, third)
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -190,15 +186,15 @@ class Joint:
 _LEAST_CUBE = 1e-290  # below, numbers lose digits
 
 
-def _added(mean: FloatArray, rest: FloatArray) -> FloatArray:
+def _added(mean: FloatArray, rounding: FloatArray) -> FloatArray:
     """Means with what rounding left of them; infinite ones stay."""
-    return np.where(np.isfinite(mean), mean + rest, mean)
+    return np.where(np.isfinite(mean), mean + rounding, mean)
 
 
-def _between(one: FloatArray, other: FloatArray, share: FloatArray | float) -> FloatArray:
+def _between(first: FloatArray, other: FloatArray, share: FloatArray | float) -> FloatArray:
     """Means of both, this share of them the other's; infinite where one is."""
-    finite = np.isfinite(one) & np.isfinite(other)
-    return np.where(finite, one + (other - one) * share, one + other)
+    finite = np.isfinite(first) & np.isfinite(other)
+    return np.where(finite, first + (other - first) * share, first + other)
 
 
 def _occurrence(ranked: IntArray) -> IntArray:

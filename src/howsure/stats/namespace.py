@@ -43,9 +43,9 @@ def like(array: npt.ArrayLike, other: Array) -> Array:
     """An array in another's namespace, on its device and in its number type."""
     if not is_tensor(other):
         return np.asarray(to_host(array), dtype=other.dtype)
-    found: Any = array
-    found = found.detach() if is_tensor(found) else found
-    moved: Array = placed(found, other.device, other.dtype)
+    value: Any = array
+    value = value.detach() if is_tensor(value) else value
+    moved: Array = placed(value, other.device, other.dtype)
     return moved
 
 
@@ -55,18 +55,18 @@ def as_rows(
     *,
     columns: int | None = None,
     dtype: npt.DTypeLike | None = np.float64,
-    beside: Array | None = None,
+    reference: Array | None = None,
 ) -> Array:
     """Check a matrix of finite numbers, on its device, in 32 or 64 bits."""
-    if beside is not None:
-        value = _to_device_of(value, beside, name)
-        dtype = beside.dtype
+    if reference is not None:
+        value = _to_device_of(value, reference, name)
+        dtype = reference.dtype
     if is_tensor(value):
         array = _tensor_rows(value, name, dtype)
     else:
         array = _plain_rows(value, name, dtype)
-        if beside is not None:
-            array = like(array, beside)
+        if reference is not None:
+            array = like(array, reference)
     if columns is not None and array.shape[1] != columns:
         raise InputError(f"{name} must have {columns} columns, got {array.shape[1]}")
     _check_finite(array, name)
@@ -99,8 +99,8 @@ def cholesky(matrix: Array) -> Array:
     if not is_tensor(matrix):
         from scipy.linalg import cho_factor
 
-        found: Array = cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)[0]
-        return found
+        triangle: Array = cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)[0]
+        return triangle
     factor, failed = namespace(matrix).linalg.cholesky_ex(matrix)
     if int(failed):
         raise np.linalg.LinAlgError("the matrix is not positive definite")
@@ -113,8 +113,8 @@ def cholesky_solve(factor: Array, targets: Array) -> Array:
     if not is_tensor(factor):
         from scipy.linalg import cho_solve
 
-        found: Array = cho_solve((factor, True), targets, check_finite=False)
-        return found
+        solution: Array = cho_solve((factor, True), targets, check_finite=False)
+        return solution
     solved: Array = namespace(factor).cholesky_solve(targets, factor)
     return solved
 
@@ -124,10 +124,10 @@ def triangular_solve(triangle: Array, right: Array) -> Array:
     if not is_tensor(triangle):
         from scipy.linalg import solve_triangular
 
-        found: Array = solve_triangular(
+        solution: Array = solve_triangular(
             triangle, right, lower=True, overwrite_b=True, check_finite=False
         )
-        return found
+        return solution
     solved: Array = namespace(triangle).linalg.solve_triangular(triangle, right, upper=False)
     return solved
 
@@ -182,5 +182,5 @@ def _bits(dtype: Any) -> str:
 
 def _check_finite(array: Array, name: str) -> None:
     xp = namespace(array)
-    if not all(bool(xp.all(xp.isfinite(part))) for part in row_parts(array)):
+    if not all(bool(xp.all(xp.isfinite(block))) for block in row_parts(array)):
         as_matrix(on_host(array), name)  # raises, and says where

@@ -75,13 +75,17 @@ class Neighbours:
             p[row], distance[row] = self._judge(away, priority[row], codes[row])
         return p, distance
 
-    def _judge(self, apart: FloatArray, priority: float, codes: IntArray) -> tuple[float, float]:
+    def _judge(
+        self, distances: FloatArray, priority: float, codes: IntArray
+    ) -> tuple[float, float]:
         """p-value and distance of a new row that lies so far from the reference's."""
         count = self.near.shape[1]
-        closest, distance = _closest(apart, count)
+        closest, distance = _closest(distances, count)
         last = self.near[:, -1]
-        joins = (apart < self.radius) | ((apart == self.radius) & (priority < self.priority[last]))
-        radius = np.where(joins, np.maximum(self.inner, apart), self.radius)
+        joins = (distances < self.radius) | (
+            (distances == self.radius) & (priority < self.priority[last])
+        )
+        radius = np.where(joins, np.maximum(self.inner, distances), self.radius)
         around = radius[self.near].sum(axis=1) + np.where(joins, distance - radius[last], 0.0)
         middle = float(np.median(np.append(radius, distance)))
         with np.errstate(over="ignore"):
@@ -89,10 +93,10 @@ class Neighbours:
             score = distance / (float(radius[closest].mean()) + middle + _MIN_POSITIVE)
         as_far = scores >= score * (1.0 - 1e-12)
         if self.labels.shape[1]:
-            own = ((_counts(self.labels) == 1) & (self.labels != codes)).sum(axis=1)
+            unlike = ((_counts(self.labels) == 1) & (self.labels != codes)).sum(axis=1)
             news = int((codes < 0).sum())
-            as_far = (own > news) | ((own == news) & as_far)
-        return (1.0 + float(as_far.sum())) / (len(apart) + 1.0), distance
+            as_far = (unlike > news) | ((unlike == news) & as_far)
+        return (1.0 + float(as_far.sum())) / (len(distances) + 1.0), distance
 
     def weights(self, grid: FloatArray, count: int) -> Any:
         """Weights on the reference rows around each new row, a sparse matrix of shape (g, n).
@@ -160,15 +164,15 @@ def share_outside(n: int, level: float) -> float:
 
 def _counts(labels: IntArray) -> IntArray:
     """How many rows share each label, shape (n, f)."""
-    found = [np.bincount(column)[column] for column in labels.T]
-    return np.stack(found, axis=1)
+    counts = [np.bincount(column)[column] for column in labels.T]
+    return np.stack(counts, axis=1)
 
 
-def _closest(apart: FloatArray, count: int) -> tuple[IntArray, float]:
+def _closest(distances: FloatArray, count: int) -> tuple[IntArray, float]:
     """The `count` lowest distances, of equal ones the first, and the largest of them."""
-    reach = float(np.partition(apart, count - 1)[count - 1])
-    below = np.flatnonzero(apart < reach)
-    level = np.flatnonzero(apart == reach)
+    reach = float(np.partition(distances, count - 1)[count - 1])
+    below = np.flatnonzero(distances < reach)
+    level = np.flatnonzero(distances == reach)
     return np.concatenate([below, level[: count - len(below)]]), reach
 
 

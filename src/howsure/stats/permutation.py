@@ -157,37 +157,37 @@ def sign_flip_tests(
     tests: dict[int, FlipTest] = {}
     shared: dict[int, float] = {}
     used, in_all = np.full(len(flips), copies.sum() <= _MAX_UNITS_FLIPPED), 0.0
-    for place, (first, second) in enumerate(pairs):
+    for number, (first, second) in enumerate(pairs):
         difference = table[:, first] - table[:, second]  # a first that is huge leaves it no digits
         sums, times, total = _differences(difference / unit, weights, cluster)
         units, size = float(times.sum()), float(np.abs(sums) @ times)
         observed = float(sums @ times)
-        tests[place] = FlipTest(observed / total * unit, math.nan, units, "", resamples)
+        tests[number] = FlipTest(observed / total * unit, math.nan, units, "", resamples)
         if (
             _MAX_UNITS_ENUMERATED < units <= _MAX_UNITS_FLIPPED
             and size >= _MIN_RELATIVE_SIZE * largest
         ):
-            shared[place] = abs(observed) - _TIE_TOLERANCE * size
+            shared[number] = abs(observed) - _TIE_TOLERANCE * size
             used |= flips[:, first] != flips[:, second]
             in_all += units
     if copies[used].sum() > max(in_all, _MAX_UNITS_FLIPPED):
         shared.clear()  # few differences each, in different rows of many
-    for place, (first, second) in enumerate(pairs):
-        if place not in shared:
+    for number, (first, second) in enumerate(pairs):
+        if number not in shared:
             drawn = copy.deepcopy(rng)  # so that no pair depends on the pairs before it
             difference = table[:, first] - table[:, second]
-            tests[place] = sign_flip_test(
+            tests[number] = sign_flip_test(
                 difference, drawn, resamples, weights=weights, cluster=cluster
             )
     hits = dict.fromkeys(shared, 0)
     for sums in _flipped_sums(rng, flips[used], copies[used], resamples) if shared else ():
-        for place, hit in shared.items():
-            first, second = pairs[place]
-            hits[place] += int(np.count_nonzero(np.abs(sums[:, first] - sums[:, second]) >= hit))
-    for place, count in hits.items():
+        for number, hit in shared.items():
+            first, second = pairs[number]
+            hits[number] += int(np.count_nonzero(np.abs(sums[:, first] - sums[:, second]) >= hit))
+    for number, count in hits.items():
         p_value = (1 + count) / (1 + resamples)
-        tests[place] = replace(tests[place], p_value=p_value, method="Monte Carlo")
-    return [tests[place] for place in range(len(pairs))]
+        tests[number] = replace(tests[number], p_value=p_value, method="Monte Carlo")
+    return [tests[number] for number in range(len(pairs))]
 
 
 def joint_flip_tests(
@@ -215,9 +215,9 @@ def joint_flip_tests(
     cross = (flips * copies[:, None]).T @ flips
     size = np.diag(cross)[first] + np.diag(cross)[second]
     squares = size - 2.0 * cross[first, second]
-    for place in np.flatnonzero(squares < _MIN_SHARE_OF_SQUARES * size):  # where digits are lost
-        gap = flips[:, first[place]] - flips[:, second[place]]
-        squares[place] = copies @ np.square(gap)
+    for pair in np.flatnonzero(squares < _MIN_SHARE_OF_SQUARES * size):  # where digits are lost
+        gap = flips[:, first[pair]] - flips[:, second[pair]]
+        squares[pair] = copies @ np.square(gap)
     differing = np.flatnonzero(squares > _DIFFERENCE_ROUNDING**2 * size)
     alone, joint = (np.full(len(first), np.nan) for _ in range(2))
     if not len(differing):
@@ -293,8 +293,8 @@ def groups_differ(
         return nothing(which)
     member, grouping, group = _membership(groupings, len(m))
     rows = member @ m
-    kept = (rows > 0) & (rows < n)
-    if not kept.any():
+    testable = (rows > 0) & (rows < n)
+    if not testable.any():
         return nothing("no group to compare with the rest")
     p = np.full(len(m), total / n)
     if chances is not None:
@@ -303,10 +303,10 @@ def groups_differ(
             raise InputError(f"chances must be in [0, 1], got {p.min():g} to {p.max():g}")
     free = bool((p != p[0]).any())
     noise = m * p * (1 - p)
-    inside = (member @ noise)[kept]
+    inside = (member @ noise)[testable]
     loose = np.minimum(inside, noise.sum() - inside) > _TIE_TOLERANCE * noise.sum()
-    inside, kept[kept] = inside[loose], loose  # certain rows can stray by nothing
-    if not kept.any():
+    inside, testable[testable] = inside[loose], loose  # certain rows can stray by nothing
+    if not testable.any():
         return nothing("every chance is 0 or 1")
     scale = np.sqrt(inside * (1 - inside / noise.sum()))
 
@@ -314,7 +314,7 @@ def groups_differ(
         off = counts - m * p
         if free:
             off -= off.sum(axis=1, keepdims=True) * (noise / noise.sum())
-        return np.asarray(np.abs((member @ off.T).T[:, kept]) / scale)
+        return np.asarray(np.abs((member @ off.T).T[:, testable]) / scale)
 
     def exceeding(size: int) -> int:
         if free:
@@ -322,17 +322,17 @@ def groups_differ(
         else:
             lucky = _covered_by_chance(rng, m, total, size)
         return int(
-            np.count_nonzero(distances(lucky).max(axis=1) >= seen[worst] * (1 - _TIE_TOLERANCE))
+            np.count_nonzero(distances(lucky).max(axis=1) >= observed[worst] * (1 - _TIE_TOLERANCE))
         )
 
-    seen = distances(k[None, :])[0]
+    observed = distances(k[None, :])[0]
     off = member @ (k - m * p)
-    ties = seen >= seen.max() * (
+    ties = observed >= observed.max() * (
         1 - _TIE_TOLERANCE
     )  # of two groups both stray alike: the lower is told
-    worst = int(np.flatnonzero(ties)[np.argmin(off[kept][ties])])
+    worst = int(np.flatnonzero(ties)[np.argmin(off[testable][ties])])
     hits, drawn = 0, 0
-    step = max(1, _NUMBERS_AT_ONCE // (len(m) + len(kept)))
+    step = max(1, _NUMBERS_AT_ONCE // (len(m) + len(testable)))
     for most, enough in (*(_STAGES_OF_DRAWS if staged else ()), (resamples, 1.0)):
         while drawn < min(most, resamples):
             size = min(step, min(most, resamples) - drawn)
@@ -341,9 +341,9 @@ def groups_differ(
             break
     return GroupTest(
         (1 + hits) / (1 + drawn),
-        float(seen[worst]),
-        int(grouping[kept][worst]),
-        int(group[kept][worst]),
+        float(observed[worst]),
+        int(grouping[testable][worst]),
+        int(group[testable][worst]),
         drawn,
     )
 
@@ -444,19 +444,19 @@ def _membership(
 
     empty = np.empty(0, dtype=np.int64)
     inside, groups, places, names, width = [empty], [empty], [empty], [empty], 0
-    for place, grouping in enumerate(groupings):
-        codes = as_vector(grouping, f"groupings[{place}]", length=cells)
+    for number, grouping in enumerate(groupings):
+        codes = as_vector(grouping, f"groupings[{number}]", length=cells)
         wrong = (codes < -1) | (codes != np.floor(codes))
         if wrong.any():
             raise InputError(
-                f"groupings[{place}] must be whole numbers of at least -1, "
+                f"groupings[{number}] must be whole numbers of at least -1, "
                 f"got {codes[int(np.argmax(wrong))]:g}"
             )
         rows = np.flatnonzero(codes >= 0)
         labels, group = np.unique(codes[rows].astype(np.int64), return_inverse=True)
         inside.append(rows)
         groups.append(width + group)
-        places.append(np.full(len(labels), place))
+        places.append(np.full(len(labels), number))
         names.append(labels)
         width += len(labels)
     where = (np.concatenate(groups), np.concatenate(inside))

@@ -227,25 +227,25 @@ class RidgeSystem(KernelSystem):
         plain = isinstance(self.rows, np.ndarray) and self.rows.dtype == np.float64
         enough = self._spectrum is None and columns * _SPECTRUM_SHARE >= rows
         if enough and fits and plain and self._left_out(None) <= _SMOOTH * rows * self._peak:
-            factor, left = dense_factor(np.array(self.operator.matrix(), dtype=np.float64))
+            factor, discarded = dense_factor(np.array(self.operator.matrix(), dtype=np.float64))
             values, vectors = np.linalg.eigh(factor.T @ factor)
-            seen = values > 0.1 * self.options.accuracy * self.ridge
-            left += float(values[~seen].max(initial=0.0))
-            values, basis = values[seen][::-1], factor @ vectors[:, seen][:, ::-1]
+            resolved = values > 0.1 * self.options.accuracy * self.ridge
+            discarded += float(values[~resolved].max(initial=0.0))
+            values, basis = values[resolved][::-1], factor @ vectors[:, resolved][:, ::-1]
             fine = basis[:, values <= _FINE * self.ridge].astype(np.float32)
-            self._spectrum = basis, values, fine, left
+            self._spectrum = basis, values, fine, discarded
         return self._spectrum is not None and 2 * len(self._spectrum[1]) <= rows
 
     def _by_spectrum(self, targets: Array, counts: Array | None) -> Solution:
         """Solve in K's range: K is B Bᵀ with BᵀB diagonal, but for what is far below accuracy."""
         assert self._spectrum is not None
-        basis, values, fine, left = self._spectrum
+        basis, values, fine, discarded = self._spectrum
         if counts is None:
-            weights, rest = (self.ridge + values)[:, None], values.size - fine.shape[1]
-            fitted = basis[:, :rest] @ (basis[:, :rest].T @ targets / weights[:rest])
+            weights, split = (self.ridge + values)[:, None], values.size - fine.shape[1]
+            fitted = basis[:, :split] @ (basis[:, :split].T @ targets / weights[:split])
             unit = np.abs(targets).max(initial=0.0, keepdims=True) or np.ones((1, 1))
             low = (targets / unit).astype(np.float32)
-            fitted += unit * (fine @ (fine.T @ low / weights[rest:].astype(np.float32)))
+            fitted += unit * (fine @ (fine.T @ low / weights[split:].astype(np.float32)))
         else:
             small = basis.T @ (counts * basis)
             inner = cholesky_solve(self._decompose(small), basis.T @ (counts * targets))
@@ -254,14 +254,14 @@ class RidgeSystem(KernelSystem):
         coefficients /= self.ridge
         if counts is not None:
             coefficients *= counts
-            targets, left = np.sqrt(counts) * targets, left * float(counts.max())
+            targets, discarded = np.sqrt(counts) * targets, discarded * float(counts.max())
         size = _norm(targets)
         return Solution(
             coefficients=coefficients,
             fitted=fitted,
             solver="spectrum",
-            residual=left * _norm(coefficients) / size if size else 0.0,
-            error=left / self.ridge**1.5 * size,
+            residual=discarded * _norm(coefficients) / size if size else 0.0,
+            error=discarded / self.ridge**1.5 * size,
         )
 
     def _by_cholesky(self, targets: Array, root: Array | None) -> Solution:
@@ -451,8 +451,8 @@ class NystromSystem(KernelSystem):
         width = solution.coefficients.shape[1]
         out: Array = xp.empty((len(grid), width), dtype=grid.dtype, device=grid.device)
         weights = like(solution.coefficients, grid)
-        for part in reported(tiles(len(grid), _ROWS_AT_ONCE), "landmarks at new rows"):
-            out[part] = self._features(grid[part]) @ weights
+        for tile in reported(tiles(len(grid), _ROWS_AT_ONCE), "landmarks at new rows"):
+            out[tile] = self._features(grid[tile]) @ weights
         return out
 
     def estimate_error(self, targets: FloatArray, grid: Array) -> tuple[float, float]:
@@ -501,20 +501,20 @@ class NystromSystem(KernelSystem):
     ) -> tuple[Array, Array]:
         """FᵀF and FᵀT in 64 bits, the first kept when it is that of all rows, each seen once."""
         xp = namespace(rows)
-        whole = rows is self.rows and counts is None
+        complete = rows is self.rows and counts is None
         size = self.landmarks
         gram: Array = xp.zeros((size, size), dtype=xp.float64, device=rows.device)
         right: Array = xp.zeros((size, targets.shape[1]), dtype=xp.float64, device=rows.device)
         parts = tiles(len(rows), _ROWS_AT_ONCE)
-        for part in reported(parts, "landmark features"):
-            features = self._features(rows[part])
+        for tile in reported(parts, "landmark features"):
+            features = self._features(rows[tile])
             scaled = features
             if counts is not None:
-                scaled = features * like(counts[part, None], features)
-            if not (whole and self._gram is not None):
+                scaled = features * like(counts[tile, None], features)
+            if not (complete and self._gram is not None):
                 gram += features.T @ scaled
-            right += scaled.T @ like(targets[part], features)
-        if whole:
+            right += scaled.T @ like(targets[tile], features)
+        if complete:
             self._gram = gram if self._gram is None else self._gram
             gram = self._gram
         return gram, right

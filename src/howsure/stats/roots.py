@@ -46,10 +46,10 @@ def root(function: Callable[[float], float], low: float, high: float, accuracy: 
         least = max(accuracy, 2.0**-51 * abs(best)) / abs(old - new) if old != new else 1.0
         if at_new == 0.0 or least > 0.5:
             return best
-        place = (new - old) / (third - old)
+        ratio = (new - old) / (third - old)
         height = (at_new - at_old) / (at_third - at_old)
         share = 0.5
-        if height**2 < place and (1.0 - height) ** 2 < 1.0 - place:
+        if height**2 < ratio and (1.0 - height) ** 2 < 1.0 - ratio:
             share = at_new / (at_old - at_new) * at_third / (at_old - at_third)
             share += (
                 (third - new)

@@ -123,10 +123,10 @@ class Preconditioner:
         self._vectors: Array = vectors
         # Directions far below ρ are left as they are in the root: M shrinks by a thousandth
         # there, stays below K + ρI, and the basis stays orthonormal to many digits.
-        kept = self._values > _NEGLIGIBLE * ridge
-        scaled = vectors[:, kept] / xp.sqrt(self._values[kept])
+        retained = self._values > _NEGLIGIBLE * ridge
+        scaled = vectors[:, retained] / xp.sqrt(self._values[retained])
         self._basis: Array = factor @ xp.asarray(scaled, dtype=factor.dtype)
-        shrink = 1.0 - xp.sqrt(ridge / (ridge + self._values[kept]))
+        shrink = 1.0 - xp.sqrt(ridge / (ridge + self._values[retained]))
         self._shrink: Array = xp.asarray(shrink[:, None], dtype=factor.dtype)
 
     def solve(self, vectors: Array) -> Array:
@@ -140,8 +140,8 @@ class Preconditioner:
 
     def whiten(self, vectors: Array) -> Array:
         """M^(-1/2) V."""
-        kept = self._basis.T @ vectors
-        whitened: Array = vectors - self._basis @ (self._shrink * kept)
+        projected = self._basis.T @ vectors
+        whitened: Array = vectors - self._basis @ (self._shrink * projected)
         whitened /= math.sqrt(self.ridge)
         return whitened
 
@@ -176,12 +176,12 @@ def block_cg(
             solution += direction @ (step @ scale)
             basis, ratio = xp.linalg.qr(basis - image @ step)
             scale = ratio @ scale
-            rest = float(xp.linalg.matrix_norm(scale))
-        if not rest < most:  # beyond what rounding in this number type can recover from
+            residual = float(xp.linalg.matrix_norm(scale))
+        if not residual < most:  # beyond what rounding in this number type can recover from
             return solution, iteration, False
         if progress is not None:
-            progress(_share(first, rest, stop))
-        if rest <= stop:
+            progress(_share(first, residual, stop))
+        if residual <= stop:
             return solution, iteration, True
         direction = basis + direction @ ratio.T
     return solution, _MAX_ITERATIONS, False
@@ -356,9 +356,9 @@ def _pivots_of(gram: Array, max_rank: int) -> tuple[IntArray, Array]:
     factorise = lapack.spstrf if gram.dtype == np.float32 else lapack.dpstrf
     stop = 16 * float(np.finfo(gram.dtype).eps) * float(np.diagonal(gram).max(initial=0.0))
     lower, order, rank, _ = factorise(gram.T, tol=stop, lower=1, overwrite_a=1)
-    kept = min(int(rank), max_rank) if gram.any() else 0
-    triangle: Array = np.tril(lower[:kept, :kept])
-    return np.asarray(order[:kept] - 1, dtype=np.int64), triangle
+    count = min(int(rank), max_rank) if gram.any() else 0
+    triangle: Array = np.tril(lower[:count, :count])
+    return np.asarray(order[:count] - 1, dtype=np.int64), triangle
 
 
 def _check_residual(residual: Array, slack: float, name: str) -> None:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_vector, check_fraction
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.labels import Categories
@@ -450,8 +450,6 @@ class CoverageGap:
     sizes: IntArray
     empirical_coverage: FloatArray
     p_values: FloatArray
-
-    __repr__ = brief_repr
 
 
 def coverage_gap(

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_vector, check_fraction
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
@@ -71,8 +71,6 @@ class ERT:
     validity: Estimate
     region: Region | None = None
     parts: tuple[Region, ...] = ()
-
-    __repr__ = brief_repr
 
 
 def ert(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ from howsure.core.rng import row_keys
 from howsure.stats.binomial import Alternative, binomial_test, clopper_pearson
 from howsure.stats.bootstrap import subsample
 from howsure.stats.estimate import Estimate
+from howsure.stats.trees import grow_tree, rising_rows
 
 # Chosen by hand; not tuned. With more, an average over trees varies less and takes more time.
 TREES = 50
@@ -160,14 +161,17 @@ def tree_inputs(x: FloatArray) -> tuple[FloatArray, dict[int, FloatArray]]:
     ([[1.0, 2.0], [2.0, 0.0], [3.0, 1.0]], [1])
     """
     inputs, levels = x, dict[int, FloatArray]()
-    with np.errstate(over="ignore", under="ignore"):
-        single = x.astype(np.float32)
     for column in range(x.shape[1]):
-        distinct, ranks = np.unique(x[:, column], return_inverse=True)
-        if np.isfinite(single[:, column]).all():
-            different = len(np.unique(single[:, column]))
-            if 2 * different > len(distinct):
+        rising = np.sort(x[:, column])
+        with np.errstate(over="ignore", under="ignore"):
+            single = rising.astype(np.float32)
+        if np.isfinite(single).all():
+            different, of_single = (
+                1 + np.count_nonzero(np.diff(values)) for values in (rising, single)
+            )
+            if 2 * of_single > different:
                 continue
+        distinct, ranks = np.unique(x[:, column], return_inverse=True)
         inputs = inputs.copy() if inputs is x else inputs
         inputs[:, column] = ranks
         levels[column] = distinct
@@ -350,41 +354,46 @@ def tree_parts(
     """Divide rows by a shallow tree in which a number differs."""
     gain = LEAST_GAIN * float(values.var())
     inputs, levels = tree_inputs(x)
-    tree = _tree(len(x), gain).fit(inputs, values)
-    leaf_of_row = np.asarray(tree.apply(inputs), dtype=np.int64)
-    every = node_rules(tree.tree_, names, levels)
+    tree = grow_tree(inputs, values, depth=DEPTH, least=_rows_of_leaf(len(x)), gain=gain)
+    leaf_of_row = tree.leaf_of(inputs)
+    every = node_rules(tree, names, levels)
     return leaf_of_row, {int(leaf): every[int(leaf)] for leaf in np.unique(leaf_of_row)}
 
 
+class TreeInputs(NamedTuple):
+    """What several trees over the same rows share: `tree_inputs`, and the order of each column."""
+
+    inputs: FloatArray
+    levels: dict[int, FloatArray]
+    order: npt.NDArray[np.int32]
+
+    @classmethod
+    def of(cls, x: FloatArray) -> Self:
+        inputs, levels = tree_inputs(x)
+        return cls(inputs, levels, rising_rows(inputs))
+
+
 def tree_nodes(
-    inputs_and_levels: tuple[FloatArray, dict[int, FloatArray]],
+    trees_see: TreeInputs,
     values: FloatArray,
     names: Sequence[str],
     learn: BoolArray,
 ) -> tuple[BoolArray, tuple[str, ...]]:
-    """Which rows of `tree_inputs` lie in each node of a tree that some rows teach, root first, and
-    its words.
-    """
-    inputs, levels = inputs_and_levels
-    tree = _tree(int(learn.sum()), 0.0).fit(inputs[learn], values[learn])
-    path = tree.decision_path(inputs)
-    rules = node_rules(tree.tree_, names, levels)
-    return path.toarray().astype(np.bool_), tuple(rules[node] for node in range(path.shape[1]))
-
-
-def _tree(n: int, gain: float) -> Any:
-    from sklearn.tree import DecisionTreeRegressor
-
-    return DecisionTreeRegressor(
-        max_depth=DEPTH,
-        min_samples_leaf=max(int(MIN_SHARE_OF_LEAF * n), 1),
-        min_impurity_decrease=gain,
-        random_state=0,
+    """Which rows lie in each node of a tree that some rows teach, root first, and its words."""
+    least = _rows_of_leaf(int(learn.sum()))
+    tree = grow_tree(
+        trees_see.inputs, values, depth=DEPTH, least=least, learn=learn, order=trees_see.order
     )
+    rules = node_rules(tree, names, trees_see.levels)
+    return tree.nodes_of(trees_see.inputs), tuple(rules[node] for node in range(tree.node_count))
+
+
+def _rows_of_leaf(n: int) -> int:
+    return max(int(MIN_SHARE_OF_LEAF * n), 1)
 
 
 def node_rules(tree: Any, names: Sequence[str], scale: dict[int, FloatArray]) -> dict[int, str]:
-    """What leads to each node of a fitted scikit-learn tree, in words."""
+    """What leads to each node of a fitted tree, in words."""
     limits: dict[int, dict[int, tuple[float, float]]] = {0: {}}
     for node in range(tree.node_count):
         below, above = int(tree.children_left[node]), int(tree.children_right[node])

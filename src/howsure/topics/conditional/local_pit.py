@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import AnyArray, FloatArray, as_matrix, check_fraction, check_levels
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.rng import child
 from howsure.stats.ecdf import check_pit, uniformity_test
 from howsure.stats.estimate import Estimate
@@ -78,8 +78,6 @@ class LocalPit:
     region_cdf: FloatArray
     region_p_value: float = math.nan
     parts: tuple[Region, ...] = ()
-
-    __repr__ = brief_repr
 
 
 def local_pit(

@@ -18,7 +18,7 @@ from howsure.core.errors import UnanswerableError
 from howsure.core.records import Direction, Notion
 from howsure.engine.metric import Array, Metric, Question, Topic, itself, statistic
 from howsure.stats.estimate import Estimate
-from howsure.topics.conditional.forests import content_order, tree_inputs, tree_nodes
+from howsure.topics.conditional.forests import TreeInputs, content_order, tree_nodes
 
 if TYPE_CHECKING:
     from howsure.engine.view import View
@@ -65,7 +65,7 @@ def noise_given_inputs(
     error, x = error[order], x[order]
     score = special.ndtri((stats.rankdata(error) - 0.5) / n)
     first = np.arange(n) < n // 2
-    signals, contrasts, inputs = [], [], tree_inputs(x)
+    signals, contrasts, inputs = [], [], TreeInputs.of(x)
     for learn in (first, ~first):
         nodes, words = tree_nodes(inputs, score, names, learn)
         leaf = nodes.shape[1] - 1 - np.argmax(nodes[:, ::-1], axis=1)  # children come last

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_matrix, check_fraction
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.rng import child
 from howsure.stats.binomial import Alternative, clopper_pearson, shift_shares
@@ -25,13 +25,13 @@ from howsure.stats.estimate import Estimate
 from howsure.topics.conditional.forests import (
     Problem,
     Region,
+    TreeInputs,
     as_claimed,
     as_covered,
     as_problem,
     between,
     region_of,
     share_as_large,
-    tree_inputs,
     tree_nodes,
 )
 
@@ -70,8 +70,6 @@ class Slab:
     centre: FloatArray
     scale: FloatArray
     names: tuple[str, ...]
-
-    __repr__ = brief_repr
 
     def contains(self, x: FloatArray) -> BoolArray:
         """Which rows lie inside, shape (n,)."""
@@ -391,7 +389,6 @@ MIN_ROWS_JUDGED = 10
 _CONFIDENCE_OF_SEARCH = 0.9999
 # Sums of claims that are certain are 0 but for rounding.
 _NO_VARIANCE = 1e-12
-_TreeInputs = tuple[FloatArray, dict[int, FloatArray]]
 
 
 @frozen(kw_only=True)
@@ -490,7 +487,7 @@ def worst_region(
     problem = as_problem(covered, x, coverage, names, seed)
     if reason := _unanswerable(problem):
         return WorstRegion(estimate=Estimate(math.nan, reason=reason, n=problem.n))
-    region = _lowest(problem, tree_inputs(problem.x), problem.coverage, level)
+    region = _lowest(problem, TreeInputs.of(problem.x), problem.coverage, level)
     if region is None:
         return WorstRegion(estimate=Estimate(math.nan, reason=_few(problem.n), n=problem.n))
     value, m = region.empirical_coverage, region.n
@@ -573,7 +570,7 @@ def regions_differ(
     problem = as_problem(hits, inputs, claimed, names, seed)
     if reason := _unanswerable(problem):
         return RegionTest(estimate=Estimate(math.nan, reason=reason, n=problem.n))
-    hits, trees_see = problem.covered, tree_inputs(problem.x)
+    hits, trees_see = problem.covered, TreeInputs.of(problem.x)
     expected = shift_shares(problem.coverage, float(hits.mean()))
     signals = {"coverage": hits - expected}
     if ranks is not None:
@@ -662,7 +659,7 @@ def _judge_region(
 
 
 def _lowest(
-    problem: Problem, trees_see: _TreeInputs, due: FloatArray, confidence: float
+    problem: Problem, trees_see: TreeInputs, due: FloatArray, confidence: float
 ) -> Region | None:
     """The region that falls short of what is due by most, with an interval for both halves."""
     regions = []
@@ -688,7 +685,7 @@ def _few(n: int) -> str:
 
 
 def _strayed(
-    trees_see: _TreeInputs,
+    trees_see: TreeInputs,
     names: Sequence[str],
     signal: FloatArray,
     noise: FloatArray,
