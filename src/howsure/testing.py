@@ -97,11 +97,13 @@ def assert_covers(
     wanted = () if coverage is None else (check_fraction(coverage, "coverage"),)
     loaded, columns = _loaded(data, prediction, wanted, by, {"y": y, **given})
     if min is None and max is None:
-        known = {c for evalset in loaded.evalsets for c in choose_coverages(evalset, wanted)}
-        if any(math.isnan(each) for each in known):
+        coverages = {c for evalset in loaded.evalsets for c in choose_coverages(evalset, wanted)}
+        if any(math.isnan(share) for share in coverages):
             raise InputError("the coverage of the intervals is unknown: pass coverage=0.9, or min")
-        least = {each: round(np.maximum(each - TOLERANCE, 0.0), 12) for each in sorted(known)}
-        limits = [limit_of("coverage", "min", value, at=each) for each, value in least.items()]
+        least = {
+            share: round(np.maximum(share - TOLERANCE, 0.0), 12) for share in sorted(coverages)
+        }
+        limits = [limit_of("coverage", "min", value, at=share) for share, value in least.items()]
     else:
         limits = limits_of("coverage", min, max)
     rules = Rules(
@@ -146,8 +148,8 @@ def assert_holds(
     seed : int
         Fixes all draws.
     **given
-        Other keys of such a file (`confidence`, `sided`, `findings`, `ignore`, `tolerance`), and
-        further arguments of `howsure.assess` that say what the rows are.
+        Other keys of such a file (`confidence`, `sided`, `findings`, `ignore`, `tolerance`,
+        `threshold`), and further arguments of `howsure.assess` that say what the rows are.
 
     Examples
     --------
@@ -171,7 +173,7 @@ def assert_holds(
     _assert(check(loaded.evalsets, rules, coverages=wanted, seed=seed))
 
 
-_CHOICES = ("confidence", "sided", "findings", "ignore", "tolerance")
+_CHOICES = ("confidence", "sided", "findings", "ignore", "tolerance", "threshold")
 
 
 def _loaded(
@@ -179,23 +181,23 @@ def _loaded(
     prediction: Any,
     coverage: Sequence[float],
     by: Any,
-    given: dict[str, Any],
+    arguments: dict[str, Any],
     columns: Sequence[str] = (),
 ) -> tuple[Loaded, tuple[str, ...]]:
     """What was given as evaluation sets, and the names of the columns of `by`."""
     data = data.read() if isinstance(data, Table) else data
-    for name in given:
+    for name in arguments:
         check_known(name, (*ROWS, *OF_TABLES, "y", "missing", "levels", *_CHOICES), "keyword")
-    held = given.get("groups")
+    groups = arguments.get("groups")
     if prediction is not None or not is_table(data):
         added = {} if isinstance(by, str) else named_labels(by)
         names = (by,) if isinstance(by, str) else tuple(added)
-        given["groups"] = {**named_labels(held), **added} or None
+        arguments["groups"] = {**named_labels(groups), **added} or None
     else:
         names = (by,) if isinstance(by, str) else tuple(by or ())
         if not isinstance(data, Loaded):
-            given["groups"] = columns_of(held, *names, *columns) or None
-    loaded = opened(data, prediction, coverage=coverage, **given)
+            arguments["groups"] = columns_of(groups, *names, *columns) or None
+    loaded = opened(data, prediction, coverage=coverage, **arguments)
     check_coverage_is_used(loaded, coverage)
     return loaded, names
 
@@ -203,7 +205,7 @@ def _loaded(
 def _assert(result: CheckResult) -> None:
     __tracebackhide__ = True
     if result.failed:
-        lines = [f"✗ {each.sentence}" for each in result.failed]
-        total = len(result.told)
+        lines = [f"✗ {outcome.sentence}" for outcome in result.failed]
+        total = len(result.results)
         fails = "fails" if len(lines) == 1 else "fail"
         raise AssertionError("\n".join([f"{len(lines)} of {total} {fails}", *lines]))

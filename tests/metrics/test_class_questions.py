@@ -121,6 +121,26 @@ def test_p_value_of_level_by_enumeration() -> None:
     assert answer.p == pytest.approx(chance, abs=4 * (chance / 1999) ** 0.5)
 
 
+def test_p_value_of_skill_by_enumeration() -> None:
+    """How often a perfect model is as far below the frequencies of the classes as this one."""
+    claims = np.array([0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.8])
+    y = np.array([1, 1, 1, 0, 1, 0, 1, 0])
+
+    def worse(y: IntArray) -> float:
+        brier = 2 * np.square(claims - y).mean()
+        return float(max(brier - 2 * y.mean() * (1 - y.mean()), 0.0))
+
+    chance = 0.0
+    for came in itertools.product([0, 1], repeat=8):
+        if worse(np.array(came)) >= worse(y) - 1e-9:
+            chance += float(np.prod(np.where(came, claims, 1 - claims)))
+    answer = judge_classes(binary(claims), y).answers["skill"]
+    assert answer.statistic == pytest.approx(worse(y))
+    assert answer.p == pytest.approx(chance, abs=4 * (chance / 1999) ** 0.5)
+    better = judge_classes(binary(claims), (claims > 0.5).astype(np.int64)).answers["skill"]
+    assert (better.statistic, better.p) == (0.0, 1.0)
+
+
 def test_deviance_of_poisson_numbers() -> None:
     """Scores are the signed roots of the deviance, and nearly normal."""
     mean, count = 2.5, np.arange(30)

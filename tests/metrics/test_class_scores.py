@@ -11,9 +11,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, roc_auc_score
 from sklearn.metrics import log_loss as sklearn_log_loss
 
-from howsure.core.arrays import FloatArray
 from howsure.core.errors import InputError
 from howsure.core.weights import Weights
+from howsure.stats.binomial import wilson
 from howsure.topics.classes.questions import draw_classes
 from howsure.topics.classes.scores import (
     auc,
@@ -24,7 +24,6 @@ from howsure.topics.classes.scores import (
     log_loss,
     mean_interval,
     net_benefit,
-    parts_of_score,
     squared_calibration_error,
 )
 
@@ -48,37 +47,14 @@ def test_frequencies_leave_the_row_out() -> None:
     )
 
 
-@pytest.mark.parametrize("score", ["brier", "log"])
-def test_parts_add_up_and_are_those_of_blocks(score: str) -> None:
-    claims = np.array([0.1, 0.2, 0.3, 0.6, 0.7])
-    came = np.array([0, 1, 0, 1, 1]) == 1
-    parts = parts_of_score(claims, came, score)  # type: ignore[arg-type]
-
-    def loss(p: FloatArray) -> FloatArray:
-        return np.asarray(
-            (p - came) ** 2 if score == "brier" else -np.log(np.where(came, p, 1 - p))
-        )
-
-    best = np.array([0, 0.5, 0.5, 1, 1])
-    assert parts.score == pytest.approx(loss(claims).mean())
-    assert parts.uncertainty == pytest.approx(loss(np.full(5, 0.6)).mean())
-    assert parts.score - parts.miscalibration == pytest.approx(loss(best).mean())
-    assert parts.miscalibration - parts.discrimination + parts.uncertainty == pytest.approx(
-        parts.score
-    )
-    weighted = parts_of_score(claims, came, score, np.array([1.0, 2, 1, 1, 3]))  # type: ignore[arg-type]
-    again = np.repeat(np.arange(5), [1, 2, 1, 1, 3])
-    repeated = parts_of_score(claims[again], came[again], score)  # type: ignore[arg-type]
-    assert weighted.miscalibration == pytest.approx(repeated.miscalibration)
-
-
-def test_perfect_models_show_their_miscalibration() -> None:
-    rng = np.random.default_rng(1)
-    claims = rng.random(100)
-    shown = [parts_of_score(claims, rng.random(100) < claims).miscalibration for _ in range(12)]
-    one = parts_of_score(claims, rng.random(100) < claims)
-    error = np.std(shown) * np.sqrt(1 / 12 + 1 / 49)
-    assert one.perfect == pytest.approx(np.mean(shown), abs=4 * error)
+def test_auc_of_few_misplaced_rows_is_no_more_certain_than_a_share() -> None:
+    claims = np.linspace(0.01, 0.99, 100)
+    came = claims > 0.5
+    came[[48, 51]] = [True, False]
+    estimate = auc(claims, came)
+    share = wilson(50 * estimate.value, 50)
+    assert estimate.error < 0.002
+    assert (estimate.lower, estimate.upper) == pytest.approx((float(share[0]), float(share[1])))
 
 
 def test_auc_by_pairs_and_its_error_by_jackknife() -> None:

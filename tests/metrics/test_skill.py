@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from scipy import signal, stats
 import howsure
 from howsure.core.errors import InputError
 from howsure.core.rng import child
+from howsure.engine.catalogue import catalogue
 from howsure.engine.measure import evaluate
+from howsure.engine.view import View
 from howsure.metrics import (
     climatology_crps,
     interval_score,
@@ -22,7 +25,12 @@ from howsure.metrics import (
 from howsure.predictions import EvalSet
 from howsure.topics.crps import crps_samples
 from howsure.topics.crps_closed import crps_normal
-from howsure.topics.skill import MIDPOINTS, _error_of_sum, climatology_pinball
+from howsure.topics.skill import (
+    MIDPOINTS,
+    _climatology_in_groups,
+    _error_of_sum,
+    climatology_pinball,
+)
 from howsure.verdict.family import examine
 
 SKILLS = ("crps_skill", "interval_skill", "pairing_gain")
@@ -94,6 +102,25 @@ def test_gain_from_pairing_is_that_of_all_pairs() -> None:
     strange = (loss.sum() - np.trace(loss)) / (25 * 24)
     gain = pairing_gain(y, table, levels)
     assert gain.value == pytest.approx(1 - np.trace(loss) / 25 / strange, rel=1e-12)
+
+
+def test_gain_from_pairing_is_of_a_sample_of_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = child(2, "many")
+    mean = rng.normal(size=900)
+    model = EvalSet(
+        y=mean + rng.normal(size=900),
+        predictions=(howsure.Distribution.normal(mean, np.ones(900)),),
+    )
+    of_all = records(model)["pairing_gain"]
+    few = replace(catalogue()["pairing_gain"], most_rows=400)
+    entries = {**catalogue(), "pairing_gain": few}
+    monkeypatch.setattr("howsure.engine.measure.catalogue", lambda: entries)
+    record = records(model)["pairing_gain"]
+    assert (of_all.exact, of_all.n, record.exact, record.n) == ("rows", 900, "sample", 400)
+    expected = evaluate(View(model).take_at_most(400).evalset, metrics=["pairing_gain"]).records[0]
+    assert (record.value, record.standard_error) == (expected.value, expected.standard_error)
+    assert record.added_error == pytest.approx(record.standard_error * math.sqrt(1 - 400 / 900))
+    assert abs(record.value - of_all.value) < 3 * record.added_error
 
 
 @pytest.mark.parametrize("measure", ["crps", "pairing"])
@@ -231,6 +258,19 @@ def test_skill_within_groups_is_against_the_own_group() -> None:
     assert record.reason == "rows that are alone in their group have no distribution of y"
     (record,) = evaluate(EvalSet.checked(y, model), metrics=["crps_skill_within"]).records
     assert record.reason == "the table has no groups"
+
+
+def test_sums_of_a_small_group_do_not_drown_in_those_of_a_large_one() -> None:
+    rng, codes = child(8, "scales"), np.repeat(np.arange(3, dtype=np.int16), [40, 1, 40])
+    y = rng.normal(size=81) * np.where(codes == 0, 1e12, 1.0) + np.where(codes == 2, 7.0, 0.0)
+    rows, noise = _climatology_in_groups(y, codes, np.ones(81))
+    assert rows[41:] == pytest.approx(climatology_crps(y[41:]), rel=1e-9)
+    assert rows[:40] == pytest.approx(climatology_crps(y[:40]), rel=1e-9)
+    assert np.isnan(rows[40])
+    pairs = np.abs(np.subtract.outer(y[:40], y[:40])) / 1e12
+    half = pairs.sum() / (40 * 39) / 2
+    square = 2 * y[:40].var() / 1e24 + 4 * half**2 - 2 * np.square(pairs.sum(1) / 39).mean()
+    assert noise == pytest.approx(1e12 * math.sqrt(square / (2 * 40 * 39)) * 40 / 81, rel=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(3))

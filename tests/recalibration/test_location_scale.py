@@ -109,7 +109,7 @@ def test_one_shift_and_one_factor_have_the_least_pinball_loss() -> None:
             for at in (*np.linspace(0.0, 5.0, 5001), factor)
         ]
         assert losses[-1] <= min(losses) + 1e-12
-    assert frame.loss(y, mass, table.values) == pytest.approx(
+    assert frame.loss(mass, y[:, None] - table.values) == pytest.approx(
         np.average(pinball(y, table.values, LEVELS), weights=mass)
     )
 

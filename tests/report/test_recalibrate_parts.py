@@ -439,7 +439,7 @@ def test_a_large_text_file_goes_on_where_it_ended(
     def counting(self: Any, batch: Any) -> Any:
         if len(served) == 3:
             raise KeyboardInterrupt
-        served.append(batch.n)
+        served.append(batch.rows)
         return serve(self, batch)
 
     monkeypatch.setattr(module.Application, "_batch", counting)

@@ -11,8 +11,15 @@ import pytest
 from scipy import stats
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import BayesianRidge, LinearRegression, QuantileRegressor
+from sklearn.linear_model import (
+    BayesianRidge,
+    LinearRegression,
+    LogisticRegression,
+    QuantileRegressor,
+)
+from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.model_selection import KFold, RepeatedKFold, TimeSeriesSplit, cross_val_predict
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
@@ -20,7 +27,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from extras import needs
 from howsure import Distribution, Options, Quantiles, assess_model
 from howsure.core.errors import InputError, UnanswerableError
-from howsure.sklearn import RecalibratedRegressor
+from howsure.sklearn import MetricScorer, RecalibratedClassifier, RecalibratedRegressor
 
 
 def table(n: int, seed: int) -> tuple[Any, Any]:
@@ -229,10 +236,51 @@ def test_wrong_options_are_refused_by_name(options: dict[str, Any], told: str) -
         RecalibratedRegressor(LinearRegression(), **options).fit(X, Y)
 
 
+def _copies(n: int, seed: int) -> tuple[Any, Any]:
+    """One input, six times, which naive Bayes takes for six; y in two or three classes."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    y = np.array(["a", "b", "c"])[np.searchsorted([-1.0, 1.0], x + 1.5 * rng.normal(size=n))]
+    return np.repeat(x[:, None], 6, axis=1), y
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_classifier_is_recalibrated(classes: int) -> None:
+    (x, y), (far, truth) = _copies(900, 0), _copies(3_000, 1)
+    if classes == 2:
+        y, truth = y == "c", truth == "c"
+    plain = GaussianNB().fit(x, y)
+    model = RecalibratedClassifier(GaussianNB(), cv=3).fit(x, y)
+    assert model.method_ in ("temperature", "platt", "beta", "isotonic")
+    stated = model.predict_proba(far)
+    np.testing.assert_allclose(stated.sum(axis=1), 1.0)
+    assert log_loss(truth, stated) < log_loss(truth, plain.predict_proba(far)) - 0.1
+    assert (model.predict(far) == model.classes_[stated.argmax(axis=1)]).all()
+    prefit = RecalibratedClassifier(plain, method="temperature", cv="prefit").fit(far, truth)
+    assert prefit.method_ == "temperature"
+    first = cross_val_predict(GaussianNB(), x, y, cv=3, method="predict_proba")
+    (held_out,) = model.calibration_.predictions
+    np.testing.assert_allclose(held_out.numbers()["probabilities"], first)
+
+
+def test_scorers_of_classes_are_those_of_scikit_learn() -> None:
+    x, y = _copies(300, 0)
+    model = GaussianNB().fit(x, y)
+    stated = model.predict_proba(x)
+    assert MetricScorer("brier")(model, x, y) == pytest.approx(-brier_score_loss(y, stated))
+    assert MetricScorer("log_score")(model, x, y) == pytest.approx(-log_loss(y, stated))
+    assert MetricScorer("accuracy")(model, x, y) == model.score(x, y)
+    with pytest.raises(InputError, match="classes of the estimator, got 'd'"):
+        MetricScorer("brier")(model, x, np.where(y == "a", "d", y))
+    with pytest.raises(InputError, match="at least two classes"):
+        RecalibratedClassifier(GaussianNB()).fit(x, np.zeros(300))
+
+
 NOT_HERE = {"check_array_api_input"}
 """Asked of estimators where scipy is set to take arrays of other libraries."""
 OF_THE_ESTIMATOR = {
     "LinearRegression": set[str](),
+    "LogisticRegression": set[str](),
     # its predict(X, return_std=True) words the error on columns of objects otherwise
     "BayesianRidge": {"check_dtype_object"},
 }
@@ -244,6 +292,7 @@ OF_THE_ESTIMATOR = {
     [
         RecalibratedRegressor(LinearRegression()),
         RecalibratedRegressor(BayesianRidge(), method="scale"),
+        RecalibratedClassifier(LogisticRegression()),
     ],
     ids=lambda model: type(model.estimator).__name__,
 )

@@ -165,7 +165,7 @@ def test_an_estimator_that_says_too_little_is_told_so() -> None:
     classifier = LogisticRegression().fit(X[FIT], Y[FIT] > 0)
     with pytest.raises(InputError, match=r"Logistic.* does not predict what crps needs"):
         crps()(classifier, X[NEW], Y[NEW] > 0)
-    with pytest.raises(InputError, match="y must contain class numbers"):
+    with pytest.raises(InputError, match="y must contain classes of the estimator"):
         crps()(classifier, X[NEW], Y[NEW])
     with pytest.raises(InputError, match="estimator must be fitted"):
         crps()(BayesianRidge(), X[NEW], Y[NEW])

@@ -200,6 +200,16 @@ def drafts(name: str, sign: float, p: float = 0.01) -> list[Draft]:
             ]
         case "class_skill":
             return [draft(effect, record("class_skill", effect))]
+        case "decision":
+            gain = {"threshold": 0.2, "fitted": 0.24, "fitted_lower": 0.2, "fitted_upper": 0.28}
+            gain |= {"of_all": -0.1, "beyond": effect, "others": 0.0}
+            gain |= {"beyond_lower": effect - 0.02, "beyond_upper": effect + 0.02}
+            other = {f"{key}_0": value for key, value in gain.items()}
+            both = {**gain, **other, "threshold_0": 0.5, "of_all_0": 0.1, "others": 1.0}
+            return [
+                draft(effect, record("net_benefit_gain", effect, options=each))
+                for each in (gain, both)
+            ]
         case "support":
             return [draft(abs(effect) / 10, record("impossible_share", abs(effect) / 10))]
         case "groups":
@@ -388,7 +398,7 @@ def possible(name: str) -> tuple[State, ...]:
     match name:
         case "support":
             return ("bad",)
-        case "class_skill":
+        case "class_skill" | "decision":
             return ("good", "bad", "negligible", "undecided")
         case "congruence":
             return tuple(state for state in STATES if state != "good")

@@ -120,6 +120,9 @@ EXACT: dict[tuple[str, State], str] = {
     "impossible happens.",
     ("class_skill", "bad"): "The Brier score is 6 % above that of class frequencies (4.0 to 8.0): "
     "it is worse than class frequencies alone.",
+    ("decision", "bad"): "Acting from 20 % on is worth 6.0 events per 100 rows less than never "
+    "acting (4.0–8.0): never acting is better than acting from 20 % on. Where it says 20 %, 24 % "
+    "happen (20–28).",
     ("support", "bad"): "0.6 % of y have probability 0 under their prediction: the predictive "
     "distribution rules out values that occurred.",
     (

@@ -365,7 +365,7 @@ def test_another_file_is_left_as_it_is(tmp_path: Path) -> None:
     [
         (
             {"y": ["a", "b"] * 20, "p_a": [0.4] * 40, "p_b": [0.6] * 40},
-            "classes are not monitored",
+            "number classes from 0",
         ),
         (
             {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar, Final, NoReturn, Self, final
+from typing import ClassVar, NoReturn, Self, final
 
 import numpy as np
 
@@ -109,7 +109,7 @@ def _shift(rows: CalibrationRows) -> tuple[FittedParameter, FloatArray]:
     def tried(name: str, unit: FloatArray) -> tuple[float, str, float, FloatArray]:
         value = frame.shift(y, mass, unit)
         if frame.levels.size:
-            loss = frame.loss(y, mass, frame.table + (value * unit)[:, None])
+            loss = frame.loss(mass, (y - value * unit)[:, None] - frame.table)
         else:
             off = np.abs(y - frame.center - value * unit) / spread
             loss = float(np.average(off, weights=mass))
@@ -326,12 +326,13 @@ def _least_loss(rows: CalibrationRows, unit: FloatArray) -> tuple[float, float]:
     frame, y, mass = rows.frame, rows.y, rows.mass
     weight = np.repeat(mass * unit, len(frame.levels))
     level = float(frame.levels.mean())
-    away = frame.table - frame.center[:, None]
+    away, off = frame.table - frame.center[:, None], (y - frame.center)[:, None]
 
     def best(factor: float) -> tuple[float, float]:
-        table = frame.center[:, None] + factor * away
-        shift = weighted_quantile(((y[:, None] - table) / unit[:, None]).ravel(), weight, level)
-        return frame.loss(y, mass, table + (shift * unit)[:, None]), shift
+        below = off - factor * away
+        shift = weighted_quantile((below / unit[:, None]).ravel(), weight, level)
+        below -= (shift * unit)[:, None]
+        return frame.loss(mass, below), shift
 
     # The profile over the factor is convex too; moves along one axis at a time could stick in a
     # corner of the loss, but lead near its least value.
@@ -579,12 +580,12 @@ def _power_of_samples(rows: CalibrationRows, samples: Samples) -> tuple[_Power, 
 
 def _power_of_table(rows: CalibrationRows, typical: float) -> float:
     """The power of least pinball loss, each with its own best factor."""
-    frame, y, mass = rows.frame, rows.y, rows.mass
+    frame, mass, off = rows.frame, rows.mass, (rows.y - rows.frame.center)[:, None]
+    away = frame.table - frame.center[:, None]
 
     def loss(power: float) -> float:
-        wide = frame.stretched(power_of(frame.spread, typical, power))
-        best = np.full(len(y), wide.factor(y, mass))
-        return frame.loss(y, mass, wide.stretched(best).table)
+        stretched = power_of(frame.spread, typical, power)[:, None] * away
+        return frame.loss(mass, off - frame.factor_of(off, mass, stretched) * stretched)
 
     grid = np.linspace(*_RANGE_OF_POWERS, 9)
     best = int(np.argmin([loss(float(power)) for power in grid]))
@@ -601,7 +602,7 @@ def _describe_shift(learnt: Sequence[FittedParameter]) -> str:
     return f"shift every prediction {way} by {number(abs(learnt[0].value), 3)}{unit}"
 
 
-METHODS: Final = (
+METHODS = (
     MethodInfo(
         name="shift",
         kinds=(*FRAMED_KINDS, POINT),

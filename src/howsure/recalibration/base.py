@@ -13,7 +13,15 @@ import numpy as np
 from howsure.core.arrays import FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError
-from howsure.predictions import Distribution, EvalSet, Intervals, Prediction, Quantiles, Samples
+from howsure.predictions import (
+    Distribution,
+    EvalSet,
+    Intervals,
+    Prediction,
+    Probabilities,
+    Quantiles,
+    Samples,
+)
 from howsure.stats.estimate import standard_error
 
 POINT = "point"
@@ -119,7 +127,7 @@ class Recalibrator(ABC):
         untouched = (other for other in evalset.predictions if other.kind not in replaced)
         return replace(evalset, predictions=(*untouched, prediction))
 
-    def held(self, evalset: EvalSet, kinds: Sequence[type[P]]) -> P:
+    def matching_prediction(self, evalset: EvalSet, kinds: Sequence[type[P]]) -> P:
         """The prediction of one of these kinds, if it is as that of the calibration rows."""
         prediction = prediction_of(evalset, kind_named(self.belief, kinds))
         came = signature(prediction)
@@ -226,6 +234,8 @@ class Pieces:
             return Quantiles(first.levels, tables["quantiles"])
         if isinstance(first, Intervals):
             return Intervals(tables["lower"], tables["upper"], first.coverages or None)
+        if isinstance(first, Probabilities):
+            return Probabilities(tables["probabilities"], first.classes)
         raise InputError(f"{first.kind} cannot be joined")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Final, final
+from typing import final
 
 import numpy as np
 
@@ -103,7 +103,7 @@ class QuantilesRecalibrator(Recalibrator):
     @np.errstate(over="ignore", invalid="ignore")
     def transform(self, evalset: EvalSet) -> tuple[Quantiles, tuple[str, ...]]:
         """The quantiles moved, with a note on rows that had to be sorted."""
-        prediction = self.held(evalset, (Quantiles,))
+        prediction = self.matching_prediction(evalset, (Quantiles,))
         levels = np.array([learnt.nominal for learnt in self.parameters])
         shifts = np.array([learnt.value for learnt in self.parameters])
         columns = np.abs(prediction.levels[:, None] - levels).argmin(axis=0)
@@ -438,7 +438,7 @@ def _notes(columns: list[_Column], method: ConformalIntervals) -> list[str]:
     return notes
 
 
-METHODS: Final = (
+METHODS = (
     MethodInfo(
         name="conformal",
         kinds=(Quantiles.kind,),

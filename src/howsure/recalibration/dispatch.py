@@ -11,7 +11,7 @@ from typing import Any, Final, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.records import ResultTable
 from howsure.core.registry import check_known, unknown
@@ -85,8 +85,6 @@ class Recalibrated(FittedMethods):
     evalset: EvalSet
     recalibrators: tuple[Recalibrator, ...]
     notes: tuple[str, ...] = ()
-
-    __repr__ = brief_repr
 
     def table(self) -> ResultTable:
         """What was learnt, a row each, with what it guarantees in numbers."""
@@ -347,7 +345,7 @@ def _joined(recalibrated: list[tuple[str, Prediction]]) -> tuple[tuple[Predictio
 
 # ---- all ways to recalibrate, gathered from the files that they stand in -------------------------
 
-_FILES: Final = (
+_FILES = (
     scaling,
     affine,
     variance,
@@ -361,7 +359,7 @@ _FILES: Final = (
     probabilities,
 )
 
-_LISTED: Final = tuple(info for file in _FILES for info in file.METHODS)
+_LISTED = tuple(info for file in _FILES for info in file.METHODS)
 
 METHODS: Final[Mapping[str, MethodInfo]] = MappingProxyType(
     {  # of methods of one name for several kinds, that which is listed first
@@ -374,7 +372,7 @@ METHODS: Final[Mapping[str, MethodInfo]] = MappingProxyType(
 )
 """Every way to recalibrate by its name; what is advised stands first, the simplest before all."""
 
-BEST: Final = "best"
+BEST = "best"
 """The method that is chosen by trying all that are advised."""
 
 
@@ -423,7 +421,7 @@ def method(name: str, kind: str | None = None, **options: Any) -> RecalibrationM
     Examples
     --------
     >>> method("shape", levels=(0.1, 0.5, 0.9))
-    Shape(belief='distributions', levels=(0.1, 0.5, 0.9))
+    Shape(levels=(0.1, 0.5, 0.9))
     >>> rows = EvalSet.checked(np.linspace(-1, 1, 99), Distribution.normal([0.0] * 99, [1.0] * 99))
     >>> method("scale").fit(rows).parameters[0].value < 1.0
     True
@@ -437,7 +435,7 @@ def method(name: str, kind: str | None = None, **options: Any) -> RecalibrationM
     return suiting.make(kind, _checked(options))
 
 
-_OPTIONS: Final = tuple(field.name for field in fields(RecalibrationOptions))
+_OPTIONS = tuple(field.name for field in fields(RecalibrationOptions))
 
 
 def _checked(options: Mapping[str, Any]) -> RecalibrationOptions:

@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final, Self, final
+from typing import Any, Self, final
 
 import numpy as np
 
@@ -49,17 +49,17 @@ MIN_ROWS_OF_GROUP = 10
 """Rows of a group without which its shift and factor are those of all rows."""
 # Rows of the median variance of all groups that help out the variance of each: a group of ten
 # keeps two thirds of its own. By hand; not tuned.
-_ROWS_OF_USUAL_VARIANCE: Final = 5.0
+_ROWS_OF_USUAL_VARIANCE = 5.0
 # Standard deviations past which a group is like no other, whose shift would teach the rest: one
 # that is broken lies far beyond, and of normal groups one in two million.
-_SDS_OF_OUTLIER: Final = 5.0
+_SDS_OF_OUTLIER = 5.0
 # A quantile with five rows beyond it is known to some 45 % of these. By hand; not tuned.
 MIN_ROWS_BEYOND = 5.0
 """Rows of a group that must be expected beyond an end for that to have its own offset."""
 # A line holds no more.
 MAX_GROUPS_NAMED = 3
 """Groups that a note names; of more it gives the number."""
-_INSIDE: Final = {"o_cpa": "cp_a", "o_pac": "pac"}
+_INSIDE = {"o_cpa": "cp_a", "o_pac": "pac"}
 """What is done in each bin by ease."""
 
 
@@ -651,7 +651,7 @@ def _by_ease(name: str) -> MethodInfo:
     )
 
 
-METHODS: Final = (
+METHODS = (
     *(_by_ease(name) for name in _INSIDE),
     MethodInfo(
         name="group",

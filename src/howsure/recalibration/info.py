@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal, final
+from typing import Any, Literal, final
 
 import numpy.typing as npt
 
@@ -21,7 +21,7 @@ from howsure.predictions import (
 from howsure.recalibration.base import POINT, FittedParameter, RecalibrationMethod, Recalibrator
 from howsure.recalibration.levels import DEFAULT_LEVELS
 
-KINDS: Final = (
+KINDS = (
     Intervals.kind,
     POINT,
     Distribution.kind,
@@ -32,20 +32,20 @@ KINDS: Final = (
 )
 """What can be recalibrated, in the order in which the kinds of a table are reported."""
 
-SPREAD_KINDS: Final = (Distribution.kind, Samples.kind)
+SPREAD_KINDS = (Distribution.kind, Samples.kind)
 """Those that have both quantiles and a spread."""
-CENTRAL_KINDS: Final = (*SPREAD_KINDS, Quantiles.kind)
+CENTRAL_KINDS = (*SPREAD_KINDS, Quantiles.kind)
 """Those that have intervals at any coverage."""
-FRAMED_KINDS: Final = (*CENTRAL_KINDS, Intervals.kind)
+FRAMED_KINDS = (*CENTRAL_KINDS, Intervals.kind)
 """Those that have a centre and a spread of some sort."""
 
-SIDES: Final = frozenset(("coverage", "bias", "one_sided"))
+SIDES = frozenset(("coverage", "bias", "one_sided"))
 """Findings that a move heals."""
-SIZE: Final = frozenset(("coverage", "spread"))
+SIZE = frozenset(("coverage", "spread"))
 """Findings that a factor heals."""
-WIDTHS: Final = SIZE | {"width", "trade", "tails"}
+WIDTHS = SIZE | {"width", "trade", "tails"}
 """Findings that other widths of each row heal."""
-SHAPE: Final = SIDES | SIZE | {"skew", "tails", "support"}
+SHAPE = SIDES | SIZE | {"skew", "tails", "support"}
 """Findings that another law heals."""
 
 

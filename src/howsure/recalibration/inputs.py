@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
-from typing import Any, Final, Self, final
+from typing import Any, Self, final
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from howsure.recalibration.location_scale import (
     LocationScale,
     LocationScaleRecalibrator,
 )
+from howsure.stats.trees import grow_tree
 from howsure.topics.conditional.forests import edge_of, node_rules, tree_inputs
 from howsure.topics.conditional.view import COMPONENTS, MOST_COLUMNS, MOST_LABELS
 
@@ -222,21 +223,15 @@ def grown(x: FloatArray, names: Sequence[str], target: FloatArray, mass: FloatAr
     It is cut back to where each split saves `LEAST_GAIN` + 2·ln d variances of one row, with d
     the number of columns.
     """
-    from sklearn.tree import DecisionTreeRegressor
-
     total = float(mass.sum())
     leaf = max(MIN_ROWS_OF_LEAF, math.floor(total) // 12)
     noise = float(np.average(np.square(target - np.average(target, weights=mass)), weights=mass))
     if 2 * leaf > total or not x.shape[1] or not noise > 0:
         return one_leaf()
     columns, levels = tree_inputs(x)
-    fitted = DecisionTreeRegressor(
-        max_depth=DEPTH,
-        min_weight_fraction_leaf=(leaf - 0.5) / total,
-        ccp_alpha=(LEAST_GAIN + 2.0 * math.log(x.shape[1])) * noise / total,
-        random_state=0,
-    ).fit(columns, target, sample_weight=mass)
-    return tree_of(fitted.tree_, names, levels, fitted.tree_.value[:, 0, 0])
+    fitted = grow_tree(columns, target, depth=DEPTH, least=leaf - 0.5, weights=mass)
+    fitted = fitted.pruned((LEAST_GAIN + 2.0 * math.log(x.shape[1])) * noise / total)
+    return tree_of(fitted, names, levels, fitted.value)
 
 
 def one_leaf() -> Tree:
@@ -248,7 +243,7 @@ def one_leaf() -> Tree:
 def tree_of(
     fitted: Any, names: Sequence[str], levels: dict[int, FloatArray], values: FloatArray
 ) -> Tree:
-    """What scikit-learn grew over the columns of `tree_inputs`, with the value of each node."""
+    """What was grown over the columns of `tree_inputs`, with the value of each node."""
     rules = node_rules(fitted, names, levels)
     feature = np.where(fitted.children_left < 0, -1, fitted.feature).astype(np.int64)
     edges = [
@@ -397,7 +392,7 @@ class InputsLocationScale(LocationScaleRecalibrator):
         return self.mean.at(x) * frame.spread, self.spread.at(x), self.encoding.unknown(evalset)
 
 
-METHODS: Final = (
+METHODS = (
     MethodInfo(
         name="inputs",
         kinds=FRAMED_KINDS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
-from typing import Final, final
+from typing import final
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from howsure.recalibration.info import (
     RecalibrationOptions,
 )
 
-_AROUND: Final = ("cp", "cp_a", "pac")
+_AROUND = ("cp", "cp_a", "pac")
 """Methods whose intervals lie around the forecast."""
 
 
@@ -126,7 +126,7 @@ class DerivedRecalibrator(Recalibrator):
     def transform(self, evalset: EvalSet) -> tuple[Intervals, tuple[str, ...]]:
         """Intervals at the coverages."""
         if self.belief != Quantiles.kind:  # of which any levels do
-            self.held(evalset, SPREAD)
+            self.matching_prediction(evalset, SPREAD)
         intervals, notes = self.intervals.transform(
             _with_ends(evalset, self.belief, self.coverages, self.method)
         )
@@ -177,7 +177,7 @@ def _method_maker(name: str) -> Callable[[str, RecalibrationOptions], Recalibrat
     return make_method
 
 
-METHODS: Final = (
+METHODS = (
     MethodInfo(
         name="cqr",
         kinds=(Intervals.kind, *CENTRAL_KINDS),

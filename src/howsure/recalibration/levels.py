@@ -134,7 +134,7 @@ class TableRecalibrator(Recalibrator):
     @np.errstate(over="ignore", invalid="ignore")
     def transform(self, evalset: EvalSet) -> tuple[Quantiles, tuple[str, ...]]:
         """Quantiles at the levels reached."""
-        prediction = self.held(evalset, SPREAD)
+        prediction = self.matching_prediction(evalset, SPREAD)
         learnt = np.array([column.value for column in self.columns])
         values = self._quantiles(prediction, learnt)
         return Quantiles([column.nominal for column in self.columns], values), ()

@@ -97,11 +97,11 @@ class LocationScale:
             raise InputError(f"{prediction.kind} cannot be shifted or scaled")
         return frame
 
-    def loss(self, y: FloatArray, mass: FloatArray, table: FloatArray) -> float:
-        """Mean pinball loss of a table of quantiles at these levels."""
-        below = y[:, None] - table
-        by_level = below @ self.levels - np.minimum(below, 0.0, out=below).sum(axis=1)
-        return float(np.average(by_level, weights=mass)) / len(self.levels)
+    def loss(self, mass: FloatArray, below: FloatArray) -> float:
+        """Mean pinball loss at these levels of quantiles that lie below y by so much: they go."""
+        tilted = float(mass @ below @ self.levels)
+        missed = float((mass @ np.minimum(below, 0.0, out=below)).sum())
+        return (tilted - missed) / (float(mass.sum()) * len(self.levels))
 
     def take(self, rows: BoolArray | FloatArray) -> Self:
         """The same of some rows."""
@@ -147,14 +147,17 @@ class LocationScale:
         middle = self.center if center is None else center
         if not self.levels.size:
             return math.sqrt(_ratio(*self.factor_parts(y, middle), mass))
-        away = self.table - self.center[:, None]
+        return self.factor_of((y - middle)[:, None], mass, self.table - self.center[:, None])
+
+    def factor_of(self, off: FloatArray, mass: FloatArray, away: FloatArray) -> float:
+        """The factor of least pinball loss of errors, for quantiles so far away from the centre."""
         used = away != 0
         if not used.any():
             raise InputError("spreads cannot be scaled, because no row has a spread above 0")
-        ratio = np.divide((y - middle)[:, None], away, out=np.zeros_like(away), where=used)
+        ratio = off / away if used.all() else np.divide(off, away, np.zeros_like(away), where=used)
         level = np.where(away > 0, self.levels, 1.0 - self.levels)
         weight = np.abs(away) * mass[:, None]
-        wanted = float(np.average(level, weights=weight))
+        wanted = float((level * weight).sum() / weight.sum())
         return max(weighted_quantile(ratio.ravel(), weight.ravel(), wanted), 0.0)
 
 
@@ -219,19 +222,22 @@ def _around(
     values: FloatArray, weights: FloatArray, share: float
 ) -> tuple[FloatArray, FloatArray, float]:
     """Values about the one where the running weight has a sum, their weights, and that before."""
-    before, room = 0.0, 1e-9 * share
+    before, room, total_weight = 0.0, 1e-9 * share, float(weights.sum())
     while len(values) >= 4 * _VALUES_SEEN:
         places = (_SPREAD_OUT * len(values)).astype(np.int64)
         ordered = places[np.argsort(values[places])]
         total = np.cumsum(weights[ordered])
-        ends = (share - before) / float(weights.sum()) + np.array([-0.1, 0.1])
+        ends = (share - before) / total_weight + np.array([-0.1, 0.1])
         first, last = np.clip(np.searchsorted(total, ends * total[-1]), 0, len(ordered) - 1)
         low, high = values[ordered[first]], values[ordered[last]]
-        below, inside = values < low, (values >= low) & (values <= high)
-        up_to, within = before + float(weights[below].sum()), float(weights[inside].sum())
-        if inside.all() or not up_to < share - room or not up_to + within > share + room:
+        inside = np.flatnonzero((values >= low) & (values <= high))
+        up_to = before + float(weights @ (values < low).astype(np.float64))
+        weights_inside = weights[inside]
+        within, every = float(weights_inside.sum()), len(inside) == len(values)
+        if every or not up_to < share - room or not up_to + within > share + room:
             break
-        values, weights, before = values[inside], weights[inside], up_to
+        values, weights = values[inside], weights_inside
+        before, total_weight = up_to, within
     return values, weights, before
 
 
@@ -303,7 +309,7 @@ class LocationScaleRecalibrator(Recalibrator):
     @np.errstate(all="ignore")
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
         """Predictions of the same kind, moved and stretched."""
-        prediction = self.held(evalset, FRAMED)
+        prediction = self.matching_prediction(evalset, FRAMED)
         frame = LocationScale.of(prediction)
         shift, factor, notes = self.amounts(evalset, frame)
         return moved(prediction, frame, shift, factor), notes

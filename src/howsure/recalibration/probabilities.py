@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import final
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from howsure.recalibration.group import GroupCells, cells_of
 from howsure.recalibration.info import MethodInfo
 
 # A class's curve or shift is learnt from the rows of each class: with fewer, fits are noise.
-_MIN_ROWS: Final = 20
+_MIN_ROWS = 20
 
 
 @final
@@ -164,7 +164,7 @@ def _info(name: str, words: str, *aliases: str) -> MethodInfo:
     )
 
 
-METHODS: Final = (
+METHODS = (
     _info("platt", "shift the log-odds of each class and divide them by a temperature"),
     _info("shift", "shift the log-odds of each class"),
     _info("temperature", "divide the log-probabilities by a temperature"),

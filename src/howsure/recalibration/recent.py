@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import field, replace
 from datetime import UTC, datetime
-from typing import Any, Final, final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -260,7 +260,7 @@ def _fitted(rows: CalibrationRows) -> RecentLocationScale:
     )
 
 
-METHODS: Final = (
+METHODS = (
     MethodInfo(
         name="recent",
         kinds=(*FRAMED_KINDS, POINT),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar, Final, final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -113,9 +113,7 @@ class QuantileScaling(_Scaling):
     words = PINBALL
 
 
-_SCALINGS: Final = {
-    method.kind: method for method in (VarianceScaling, SpreadScaling, QuantileScaling)
-}
+_SCALINGS = {method.kind: method for method in (VarianceScaling, SpreadScaling, QuantileScaling)}
 
 
 def _make_scaling(kind: str, options: RecalibrationOptions) -> RecalibrationMethod:
@@ -132,7 +130,7 @@ def _describe_factor(learnt: Sequence[FittedParameter]) -> str:
     return f"{verb} every prediction by a factor of {number(factor, 3)}"
 
 
-METHODS: Final = (
+METHODS = (
     MethodInfo(
         name="scale",
         aliases=("ucc",),

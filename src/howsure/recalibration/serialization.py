@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal, Self, final, get_args
+from typing import Any, Literal, Self, final, get_args
 
 import numpy as np
 
 from howsure._version import __version__
 from howsure.core.arrays import FloatArray, shortened
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.convert import checked, field_hints, read_json
 from howsure.core.errors import HowsureError, InputError, either
 from howsure.core.files import atomic_write, check_outputs
@@ -23,17 +23,17 @@ from howsure.predictions import EvalSet, Intervals, LabelSets, Probabilities, Qu
 from howsure.recalibration.base import POINT, Recalibrator, kinds_of
 from howsure.recalibration.dispatch import METHODS, FittedMethods, InTurn, Recalibrated, applied
 
-FORMAT: Final = "howsure recalibration"
+FORMAT = "howsure recalibration"
 # Raised when what is saved changes so that this program could not read it.
-VERSION: Final = 1
+VERSION = 1
 # Bytes of a file: 256 MB, far more than any recalibration has, so that a wrong file is not read
 # into memory.
-_MAX_BYTES: Final = 1 << 28
+_MAX_BYTES = 1 << 28
 # Spreads apart, from where the units must differ: no model drifts so far, and units differ by 60
 # or 1,000. By hand.
-_MAX_SPREADS_APART: Final = 20.0
-_KINDS: Final = "biuf"  # of arrays that are kept
-_OF_CLASSES: Final = {Probabilities.kind, LabelSets.kind}
+_MAX_SPREADS_APART = 20.0
+_KINDS = "biuf"  # of arrays that are kept
+_OF_CLASSES = {Probabilities.kind, LabelSets.kind}
 
 
 @frozen(kw_only=True)
@@ -125,8 +125,6 @@ class FittedRecalibration(FittedMethods):
     sentence: str = ""
     facts: tuple[str, ...] = ()
     source: str = field(default="", compare=False)
-
-    __repr__ = brief_repr
 
     @property
     def by_rows(self) -> bool:
@@ -316,8 +314,8 @@ def _parsed(text: str, name: str) -> dict[str, Any]:
     return found
 
 
-_IN_PYTHON: Final = "howsure.recalibrate(new, calibration).fitted.save(FILE)"
-_ON_COMMAND: Final = "howsure recalibrate NEW --calibration TABLE -o OUT --keep FILE"
+_IN_PYTHON = "howsure.recalibrate(new, calibration).fitted.save(FILE)"
+_ON_COMMAND = "howsure recalibrate NEW --calibration TABLE -o OUT --keep FILE"
 
 
 def _to_json(value: Any) -> Any:
@@ -406,7 +404,7 @@ def _kept_classes() -> dict[str, type[Any]]:
     return found
 
 
-_AS_KEPT: Final = {
+_AS_KEPT = {
     "serialization.FittedRecalibration": "kept.Mend",
     "serialization.TaughtScale": "kept.TaughtScale",
     "base.FittedParameter": "base.Learnt",

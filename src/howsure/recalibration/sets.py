@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from types import MappingProxyType
-from typing import Any, Final, final
+from typing import Any, final
 
 import numpy as np
 
@@ -53,9 +53,9 @@ EASED_SETS: Mapping[str, str] = MappingProxyType({"o_lac": "lac", "o_saps": "sap
 """Those with a threshold for each bin by ease, and whose score they use."""
 TEMPERATURE = "temperature"
 # The usual coverage, as of a model's intervals.
-_USUAL_COVERAGE: Final = 0.9
+_USUAL_COVERAGE = 0.9
 # As Jang and Lee divide them.
-SHARE_FOR_TUNING: Final = 0.5
+SHARE_FOR_TUNING = 0.5
 """Of the calibration rows, those that tune."""
 
 
@@ -413,4 +413,4 @@ def _info(name: str) -> MethodInfo:
     )
 
 
-METHODS: Final = tuple(_info(name) for name in (*SCORES, *EASED_SETS, TEMPERATURE))
+METHODS = tuple(_info(name) for name in (*SCORES, *EASED_SETS, TEMPERATURE))

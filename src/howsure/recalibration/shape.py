@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -131,7 +131,7 @@ class ShapedColumns(Recalibrator):
     @np.errstate(all="ignore")
     def transform(self, evalset: EvalSet) -> tuple[Prediction, tuple[str, ...]]:
         """Columns moved, with a note on rows that had to be sorted."""
-        prediction = self.held(evalset, CENTRAL)
+        prediction = self.matching_prediction(evalset, CENTRAL)
         unit = floored(LocationScale.of(prediction).spread, self.floor)
         moves = unit[:, None] * np.array([learnt.value for learnt in self.parameters])
         if isinstance(prediction, Samples):
@@ -471,7 +471,7 @@ def _crude_words(n: float, *, exact: bool, shift: bool) -> str:
     )
 
 
-METHODS: Final = (
+METHODS = (
     MethodInfo(
         name="shape",
         kinds=CENTRAL_KINDS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import final
 
 import numpy as np
 
@@ -179,7 +179,7 @@ def _blocks(
     return total_variance / count, level / count, count, other / count
 
 
-METHODS: Final = (
+METHODS = (
     MethodInfo(
         name="isotonic_variance",
         kinds=SPREAD_KINDS,

@@ -1,7 +1,8 @@
-"""Scorers, displays and a regressor, as scikit-learn has them.
+"""Scorers, displays and meta-estimators, as scikit-learn has them.
 
 Scorers go where scikit-learn takes ``scoring=``; greater is better. Displays draw predictions with
-their bands. `RecalibratedRegressor` recalibrates any regressor with its out-of-fold predictions.
+their bands. `RecalibratedRegressor` and `RecalibratedClassifier` recalibrate any regressor or
+classifier with its out-of-fold predictions.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from howsure.sklearn.displays import CalibrationDisplay as CalibrationDisplay
     from howsure.sklearn.displays import CoverageDisplay as CoverageDisplay
     from howsure.sklearn.displays import WidthDisplay as WidthDisplay
+    from howsure.sklearn.recalibrated import RecalibratedClassifier as RecalibratedClassifier
     from howsure.sklearn.recalibrated import RecalibratedRegressor as RecalibratedRegressor
     from howsure.sklearn.scorers import MetricScorer as MetricScorer
     from howsure.sklearn.scorers import crps as crps
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "displays": "CalibrationDisplay CoverageDisplay WidthDisplay",
-    "recalibrated": "RecalibratedRegressor",
+    "recalibrated": "RecalibratedClassifier RecalibratedRegressor",
     "scorers": "MetricScorer crps interval_score log_score miscoverage pinball",
 }
 

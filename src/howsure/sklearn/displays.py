@@ -106,7 +106,8 @@ class _Display:
 class CalibrationDisplay(_Display):
     """The reliability diagram: shares of y below each quantile against its level, with a band.
 
-    Of intervals alone, at two coverages or more, it is empirical against nominal coverage.
+    Of intervals alone, at two coverages or more, it is empirical against nominal coverage. Of class
+    probabilities it is the share that happened against the probability stated.
 
     Parameters
     ----------
@@ -127,7 +128,7 @@ class CalibrationDisplay(_Display):
     'Nominal level'
     """
 
-    _curves = ("calibration", "interval_calibration")
+    _curves = ("class_reliability", "calibration", "interval_calibration")
 
 
 @final

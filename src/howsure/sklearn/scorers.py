@@ -9,15 +9,17 @@ from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import is_classifier
 
-from howsure.core.arrays import as_vector, check_fraction, check_levels
+from howsure.core.arrays import FloatArray, as_vector, check_fraction, check_levels
 from howsure.core.classes import frozen
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Direction
 from howsure.engine.catalogue import catalogue, metric_named
 from howsure.engine.measure import evaluate
+from howsure.inputs.classes import label_text
 from howsure.inputs.given import PredictionInput
-from howsure.predictions import EvalSet, Prediction, Quantiles
+from howsure.predictions import EvalSet, Prediction, Probabilities, Quantiles
 from howsure.report.model import ask_model
 
 
@@ -81,21 +83,20 @@ class MetricScorer:
         self, estimator: Any, X: Any, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     ) -> float:
         """The score of a fitted estimator at X."""
-        truth = as_vector(y, "y")
         metric = catalogue()[self.metric]
         stated = self._at_levels(
             ask_model(
                 estimator,
                 X,
-                len(truth),
-                y=truth,
+                len(y),  # type: ignore[arg-type]
+                y=None if is_classifier(estimator) else as_vector(y, "y"),
                 coverages=(self.coverage,) if metric.per_coverage else (),
                 levels=None if self.levels is None else np.array(self.levels),
                 called="estimator",
             )
         )
         rows = EvalSet.checked(
-            truth,
+            _as_numbers(y, stated),
             stated.predictions,
             point=stated.point,
             weights=sample_weight,
@@ -125,6 +126,18 @@ class MetricScorer:
         return replace(stated, predictions=(_quantiles(stated.predictions[0], self.levels),))
 
 
+def _as_numbers(y: npt.ArrayLike, stated: PredictionInput) -> FloatArray:
+    """Outcomes; labels as numbers of the classes."""
+    for prediction in stated.predictions:
+        if isinstance(prediction, Probabilities):
+            number = {name: code for code, name in enumerate(prediction.names)}
+            labels = list(map(label_text, np.asarray(y).tolist()))
+            if strange := sorted({*labels} - {*number}):
+                raise InputError(f"y must contain classes of the estimator, got {strange[0]!r}")
+            return np.array([number[label] for label in labels], dtype=np.float64)
+    return as_vector(y, "y")
+
+
 def _quantiles(prediction: Prediction, levels: tuple[float, ...]) -> Quantiles:
     try:
         return Quantiles(levels, prediction.quantile(levels))
@@ -148,7 +161,7 @@ def interval_score(*, coverage: float = 0.9) -> MetricScorer:
     Examples
     --------
     >>> interval_score(coverage=0.8)
-    MetricScorer(metric='interval_score', coverage=0.8, levels=None)
+    MetricScorer(metric='interval_score', coverage=0.8)
     """
     return MetricScorer("interval_score", coverage)
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, as_vector
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Axis, Curve, Direction, Layout, Mark, Notion
@@ -58,8 +58,6 @@ class WidthBins:
     mass: FloatArray  # shape (b,): sum of the weights in the bin
     mean_width: FloatArray  # shape (b,): mean width
     mean_error: FloatArray  # shape (b,): mean size of the error
-
-    __repr__ = brief_repr
 
 
 def kendall_tau(

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from howsure.core.arrays import AnyArray, FloatArray, IntArray
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError, attempt, either
 from howsure.core.formats import listed
 from howsure.core.labels import Categories, joint
@@ -80,8 +80,6 @@ class GroupReport:
     records: tuple[Record, ...]
     table: ResultTable | None
     notes: tuple[str, ...]
-
-    __repr__ = brief_repr
 
 
 def groupings(evalset: EvalSet) -> tuple[tuple[Grouping, ...], tuple[str, ...]]:

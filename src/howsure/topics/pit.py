@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray, check_fraction
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child, row_keys, row_uniforms
@@ -113,8 +113,6 @@ class PitHistogram:
     lower: float
     upper: float
     confidence: float  # probability of that, or more
-
-    __repr__ = brief_repr
 
 
 def pit_histogram(

@@ -494,7 +494,10 @@ _ENTRIES = (
         source="Good 1952",
         direction=Direction.LOWER,
         units="nats",
-        forms=(row_mean(_negative, "log_density"), row_mean(itself, "class_log_score")),
+        forms=(
+            row_mean(_negative, "log_density"),
+            row_mean(itself, "class_log_score", interval="class_log_mean"),
+        ),
         laws=Laws(scale="log", why="a density has units 1/y, so its logarithm shifts by log s"),
         standard_normal=1.4189,
         key_number=14,

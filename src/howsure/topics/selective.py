@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, as_vector
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import UNIT, Axis, Companion, Curve, Direction, Layout, Notion
 from howsure.core.weights import MAX_COPIES, check_multiplicities
@@ -58,8 +58,6 @@ class RiskCurve:
     # shape (k,): the risk if rows were accepted in rising order of their loss: no order does better
     oracle: FloatArray
     random: float  # the mean loss: the expected risk, at every rate, of a random order
-
-    __repr__ = brief_repr
 
 
 @frozen(eq=False)

@@ -296,10 +296,13 @@ def _advise_probabilities(view: View, findings: Sequence[Finding], prefix: str |
     where = next((each.where for each in red if each.id == "class_groups"), "")
     named = [name for name in evalset.groups if where.startswith(f"{name}=")]
     by = tuple((named or [*evalset.groups])[:1])
+    faults = {_OF_CLASSES[each.id]: each.p for each in red}
+    if "level" in faults and all(each.id != "sureness" for each in findings):
+        faults["sureness"] = faults["level"]  # of too few rows in doubt sureness is not asked
     advice = advise_classes(
         table,
         y,
-        {_OF_CLASSES[each.id]: each.p for each in red},
+        faults,
         evalset.groups[by[0]].codes if by else None,
         None if evalset.cluster is None else evalset.cluster.codes,
         evalset.multiplicities,
@@ -359,8 +362,13 @@ def confirm(
 def cross_fit(evalset: EvalSet, advice: Advice, seed: int) -> EvalSet:
     """Rows as a recalibration leaves them that was fitted on the other folds, as new rows are."""
     folds = _folds(evalset, seed)
-    fit = _fit_folds(evalset, METHODS[advice.method], advice.by, folds)
+    fit = _fit_folds(evalset, _method(evalset, advice.method), advice.by, folds)
     return _recalibrate_folds(evalset, fit.fitted, folds)
+
+
+def _method(evalset: EvalSet, name: str) -> MethodInfo:
+    """The method of this name for the predictions of rows."""
+    return method_of(kinds_of(evalset)[0], name) or METHODS[name]
 
 
 def lead_kind(evalset: EvalSet) -> str:

@@ -204,6 +204,7 @@ def examine(
     tolerance: float = TOLERANCE,
     ignore: Collection[str] = (),
     miss_range: Sequence[float] = MISS_RANGE,
+    thresholds: Sequence[float] = (),
 ) -> tuple[tuple[Finding, ...], dict[str, str]]:
     """Judge one model, as `howsure.assess` does but for congruence, without a report.
 
@@ -218,7 +219,7 @@ def examine(
     """
     check_fraction(tolerance, "tolerance")
     check_ignored(ignore)
-    judging = Judging(coverages, seed, tolerance, ignore, miss_range)
+    judging = Judging(coverages, seed, tolerance, ignore, miss_range, thresholds)
     (evalset,), (dependence,) = follow([evalset], content_order([evalset]))
     return judge_rows(evalset, dependence, judging)
 
@@ -232,6 +233,7 @@ class Judging:
     tolerance: float = TOLERANCE
     ignore: Collection[str] = ()
     miss_range: Sequence[float] = MISS_RANGE
+    thresholds: Sequence[float] = ()
 
 
 _AS_USUAL = Judging()
@@ -253,7 +255,10 @@ def judge_rows(
     seed = judging.seed
     measure = partial(evaluate, evalset, coverages=judging.coverages, seed=seed)
     evaluation = measure(
-        metrics=measures(described=described), miss_range=judging.miss_range, known=known
+        metrics=measures(described=described),
+        miss_range=judging.miss_range,
+        given={"thresholds": judging.thresholds},
+        known=known,
     )
     lacking = tuple(filter(needs_null, evaluation.records))
     records = [record for record in evaluation.records if not needs_null(record)]

@@ -31,6 +31,7 @@ _ORDER = (
     "class_groups",
     "class_region",
     "class_skill",
+    "decision",
     "ends",
     "coverage",
     "bias",

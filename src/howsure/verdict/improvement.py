@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Final, Literal
 
 import numpy as np
+from scipy import special
 
 from howsure.core.arrays import BoolArray, IntArray, check_fraction
 from howsure.core.classes import frozen
@@ -28,9 +29,11 @@ from howsure.engine.view import View
 from howsure.predictions import EvalSet, LabelSets, Probabilities, content_order
 from howsure.recalibration import Recalibrator
 from howsure.recalibration.base import POINT
+from howsure.recalibration.classes import class_losses
 from howsure.recalibration.dispatch import InTurn, applied, fit_methods
 from howsure.recalibration.recent import since_rows
 from howsure.stats.dominance import places_in_order
+from howsure.stats.estimate import spread_of, weighted_mean
 from howsure.verdict.advice import (
     FEWEST_ROWS,
     FEWEST_UNITS,
@@ -165,7 +168,8 @@ def improved(
         if advice.since:
             rows = since_rows(rows, advice.since)
         fitted, _ = fit_methods(rows, rows, advice.method, by=advice.by)
-        trial = confirm(proof, known, after, advice, fitted, judging)
+        check = confirm_probabilities if View(proof).find_prediction(Probabilities) else confirm
+        trial = check(proof, known, after, advice, fitted, judging)
         if trial.accepted:
             proof = applied(fitted, proof).evalset
             after = judge_rows(proof, known, judging)[0]
@@ -190,6 +194,39 @@ def improved(
         reason=reason,
         teaching_faults=faults,
         held=evalset.take(~proves),
+    )
+
+
+def confirm_probabilities(
+    evalset: EvalSet,
+    dependence: Known,
+    findings: Sequence[Finding],
+    advice: Advice,
+    fitted: tuple[Recalibrator, ...],
+    judging: Judging,
+) -> RecalibrationTrial:
+    """As `confirm`, of class probabilities: Student's t of the log loss saved, by units."""
+    new, codes = applied(fitted, evalset).evalset, View(evalset).get("class_codes")
+    before, left = (class_losses(View(rows).get("class_table"), codes) for rows in (evalset, new))
+    base, mean = (weighted_mean(each, evalset.multiplicities) for each in (before, before - left))
+    spread = spread_of(before - left - mean, evalset.weights, evalset.units)
+    error, freedom = float(spread.error[0]), max(float(spread.degrees[0]), 1.0)
+    p = float(special.stdtr(freedom, -mean / error)) if error > 0 else 1.0
+    reach = float(special.stdtrit(freedom, 0.975)) * error
+    bad, still = (
+        [each.id for each in found if each.state == "bad"]
+        for found in (findings, judge_rows(new, dependence, judging)[0])
+    )
+    return RecalibrationTrial(
+        method=advice.method,
+        by=advice.by,
+        gain=mean / base,
+        lower=(mean - reach) / base,
+        upper=(mean + reach) / base,
+        p=p,
+        heals=tuple(name for name in bad if name not in still),
+        leaves=tuple(name for name in bad if name in still),
+        accepted=p < PROVEN,
     )
 
 
@@ -233,17 +270,15 @@ def _drawn(codes: IntArray, evalset: EvalSet, seed: int) -> IntArray:
 
 def _leading(evalset: EvalSet) -> EvalSet:
     """The rows with the one kind of prediction by which they are judged."""
+    stated = View(evalset).find_prediction(Probabilities)
+    if stated is not None:
+        return replace(evalset, predictions=(stated,))
     kind = lead_kind(evalset)
-    if any(isinstance(prediction, Probabilities) for prediction in evalset.predictions):
-        raise InputError(
-            "calibration must predict numbers to be improved, got class probabilities: recalibrate "
-            "with method='best' (howsure recalibrate --method best)"
-        )
     if not kind or any(isinstance(prediction, LabelSets) for prediction in evalset.predictions):
         told = ", ".join(each.kind for each in evalset.predictions) or "none"
         raise InputError(
-            "calibration must have a distribution, samples, quantiles, intervals or a point "
-            f"forecast to be improved, got {told}"
+            "calibration must have a distribution, samples, quantiles, intervals, class "
+            f"probabilities or a point forecast to be improved, got {told}"
         )
     if kind == POINT:
         return evalset

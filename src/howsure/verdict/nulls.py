@@ -599,7 +599,7 @@ class _Statistic:
     def _range(self, values: FloatArray, draws: int) -> Null:
         """The range of drawn values, rescaled where a part stands for all."""
         part, metric = self.part, self.measure.metric
-        centre, ratio = float(values.mean()), math.sqrt(part.size / part.n)
+        centre, ratio = float(values.mean()), math.sqrt(part.size / min(part.n, metric.most_rows))
         bottom, top = metric.bounds
         below, above = (ratio * distance for distance in _reaches(values))
         if not part.whole and metric.target == 0.0 and bottom == 0.0:  # a floor of noise

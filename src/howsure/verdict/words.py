@@ -112,9 +112,14 @@ def step(
     return " ".join([told, *_effect(advice)])
 
 
-def proof(advice: Advice, learnt: Sequence[FittedParameter], trial: RecalibrationTrial) -> str:
+def proof(
+    advice: Advice,
+    learnt: Sequence[FittedParameter],
+    trial: RecalibrationTrial,
+    info: MethodInfo | None = None,
+) -> str:
     """What rows that had no part in it say of a recalibration that others advise."""
-    told = f"{capitalized(_done(advice, learnt))}."
+    told = f"{capitalized(_done(advice, learnt, info))}."
     if trial.reason:
         return f"{told} It could not be tested on the held-out rows: {trial.reason}."
     told += f" On the held-out rows {_gain(trial, advice.score)}."
@@ -349,7 +354,7 @@ def _of_probabilities(
     # of faults of all rows, which overlap, the first alone
     told = [*wrong[:1], *(each for each in wrong[1:] if each.id not in _OF_PROBABILITIES[:3])]
     faults = "; ".join(each.clause for each in [*(told or bad), *doubted][:_MAX_FAULTS_NAMED])
-    if any(each.id != "class_skill" for each in bad):
+    if any(each.id not in ("class_skill", "decision") for each in bad):
         return "no", faults
     if bad:
         return "partly", f"{lead.clause}, but {faults}"

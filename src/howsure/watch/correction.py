@@ -24,6 +24,7 @@ from howsure.engine.measure import Evaluation, evaluate
 from howsure.predictions import EvalSet
 from howsure.predictions.evalset import lone
 from howsure.recalibration import FittedRecalibration
+from howsure.recalibration.dispatch import method_of
 from howsure.recalibration.location_scale import FRAMED, LocationScale, moved
 from howsure.report.recalibrate import recalibrate
 from howsure.topics.shared import scored, shared_by_all
@@ -159,7 +160,12 @@ def learn(
         after=after,
         method=advice.method,
         rows=rows.n,
-        advice=words.step(advice, done.recalibrators[0].parameters, trials.lifted),
+        advice=words.step(
+            advice,
+            done.recalibrators[0].parameters,
+            trials.lifted,
+            method_of(done.recalibrators[0].belief, advice.method),
+        ),
         gain=advice.gain,
         lower=advice.lower,
         upper=advice.upper,
@@ -259,7 +265,7 @@ def _ended(
 
 def _promised(rows: EvalSet, days: IntArray, promise: Promise) -> Promise:
     """The promise of rows that are corrected."""
-    numbers = watched(rows, promise.coverage, promise.tolerance, promise.usual)
+    numbers = watched(rows, promise.coverage, promise.tolerance, promise.usual, promise.centre)
     worth = worth_of_rows(rows, days, numbers)
     return replace(
         promise,
@@ -285,10 +291,10 @@ def gained(scores: FloatArray) -> tuple[float, float, float]:
     """
     _, before, after = scores.T
     gain = 1.0 - after.sum() / before.sum()
-    rest = (1.0 - gain) * before - after
+    residuals = (1.0 - gain) * before - after
     n = len(scores)
     if n < 2:
         return float(gain), math.nan, math.nan
-    error = math.sqrt(n / (n - 1.0) * float(np.square(rest).sum())) / float(before.sum())
+    error = math.sqrt(n / (n - 1.0) * float(np.square(residuals).sum())) / float(before.sum())
     reach = float(special.stdtrit(n - 1.0, 0.975)) * error
     return float(gain), float(gain) - reach, float(gain) + reach

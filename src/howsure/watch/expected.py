@@ -157,8 +157,6 @@ class Expected:
     score_name: str = ""
     reason: str = ""
 
-    __repr__ = brief_repr
-
     @property
     def sentence(self) -> str:
         """The result in words."""
@@ -267,19 +265,19 @@ class Background:
         if evalset.weights is not None and evalset.weights.kind == "importance":
             raise InputError("weights of the reference must be frequencies, got importance weights")
         rows = evalset.n
-        part = evalset.take(content_order([evalset])[:MOST_ROWS])  # the order is a random one
-        predicted = not part.features
-        values = _predicted(part, coverage) if predicted else part.features
+        chosen = evalset.take(content_order([evalset])[:MOST_ROWS])  # the order is a random one
+        predicted = not chosen.features
+        values = _predicted(chosen, coverage) if predicted else chosen.features
         usable = np.logical_and.reduce([_finite(column) for column in values.values()])
         if not usable.any():
             raise InputError("the reference must have rows whose inputs are finite, got none")
-        part = part.take(np.flatnonzero(usable))
+        chosen = chosen.take(np.flatnonzero(usable))
         values = {name: column[usable] for name, column in values.items()}
-        copies = row_counts(part)
+        copies = row_counts(chosen)
         columns = tuple(KnownInput.of(name, values[name], copies) for name in sorted(values))
         inputs = [column.read(values[column.name]) for column in columns]
-        score, scores = _scores(part, coverage)
-        covered, ratios = _covered(part, coverage)
+        score, scores = _scores(chosen, coverage)
+        covered, ratios = _covered(chosen, coverage)
         return cls(
             columns=columns,
             predicted=predicted,
@@ -295,7 +293,7 @@ class Background:
 
     def to_table(self) -> pa.Table:
         """As an Arrow table: what its columns are stands in the metadata."""
-        arrays = {f"input_{place}": column for place, column in enumerate(self.inputs.T)}
+        arrays = {f"input_{index}": column for index, column in enumerate(self.inputs.T)}
         arrays |= {name: getattr(self, name) for name in _ROWS}
         fields = {name: getattr(self, name) for name in _BESIDE}
         table = pa.table({name: np.ascontiguousarray(array) for name, array in arrays.items()})
@@ -394,7 +392,10 @@ class Background:
         return np.asarray((self.inputs == self.inputs[:1]).all(axis=0))
 
     def _blocks(self, inputs: FloatArray) -> list[FloatArray]:
-        return [each.block(column) for each, column in zip(self.columns, inputs.T, strict=True)]
+        return [
+            known_input.block(column)
+            for known_input, column in zip(self.columns, inputs.T, strict=True)
+        ]
 
     def _read(self, evalset: EvalSet) -> FloatArray:
         """Inputs of new rows, shape (m, d)."""
@@ -404,7 +405,9 @@ class Background:
             raise InputError(
                 f"features must contain those of the reference, got none of {listed(absent)}"
             )
-        return np.stack([each.read(values[each.name]) for each in self.columns], axis=1)
+        return np.stack(
+            [known_input.read(values[known_input.name]) for known_input in self.columns], axis=1
+        )
 
     def _covers(
         self, balanced: Balanced, fitted: RidgeFit, share: float, worth: float
@@ -444,8 +447,8 @@ class Background:
         error = math.sqrt(float(mean.spread.error[0]) ** 2 + float(mean.noise[0]) / rows)
         third = mean.third - float(mean.noise[1]) / rows**2
         skew = third / error**3 if error > 0.0 else 0.0
-        seen = Spread(np.array([error]), np.array([skew]), mean.spread.units, mean.spread.degrees)
-        seen_ends = (float(end[0]) for end in skewed_ends(mean.value, seen, _CONFIDENCE))
+        spread = Spread(np.array([error]), np.array([skew]), mean.spread.units, mean.spread.degrees)
+        seen_ends = (float(end[0]) for end in skewed_ends(mean.value, spread, _CONFIDENCE))
         seen_low, seen_high = seen_ends
         return ExpectedValue(
             value=max(mean.value, 0.0),
@@ -472,8 +475,8 @@ class Background:
         def quantile(level: float) -> float:
             return float(ratios[np.searchsorted(reached, level - 1e-12)])
 
-        beside = 1.0 + 1.0 / (effective * worth)
-        value = quantile(self.coverage * beside)
+        inflation = 1.0 + 1.0 / (effective * worth)
+        value = quantile(self.coverage * inflation)
         within = np.asarray(self.ratios <= value, dtype=np.float64)
         mean = self._known_rows.mean(
             balanced, self._known_rows.fit(within), worth=worth, ridge=ridge
@@ -482,7 +485,7 @@ class Background:
         return ExpectedValue(
             value=value,
             lower=min(quantile(low), value),
-            upper=quantile(max(high, self.coverage) * beside),
+            upper=quantile(max(high, self.coverage) * inflation),
             unchanged=_plain_quantile(self.ratios, self.copies, self.coverage),
         )
 

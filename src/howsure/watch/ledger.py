@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final, Self, final
+from typing import Any, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -266,11 +266,11 @@ class Ledger:
                 f"({str(error)[:200]}): {how_to_create()}"
             ) from error
 
-    def append(self, make: Callable[[LedgerState], Addition]) -> None:
+    def append(self, addition_to: Callable[[LedgerState], Addition]) -> None:
         """Add what is made of all before; it is made again where another writer was faster."""
         while True:
             state = self.state()
-            addition = make(state)
+            addition = addition_to(state)
             # which are read once the entry stands
             waits = tuple(self._keep("waiting", stream_bytes(table)) for table in addition.waits)
             names = "" if addition.names is None else self.keep_names(addition.names)
@@ -373,12 +373,12 @@ def _place_of(address: str | os.PathLike[str]) -> NamedBytes:
 # who wants to write another: what is read is checked all the same, and nothing in it names code.
 
 # Raised when what is written changes so that this program could not read it.
-FORM: Final = 3
+FORM = 3
 """Version of what is written. `tests/kept` holds a ledger of each, which opens or is refused."""
 # Bytes of the hash: 128 bits, which no damage meets by chance.
-_BYTES_OF_HASH: Final = 16
+_BYTES_OF_HASH = 16
 # Bytes of the first line: its longest form has 48, and damage must not be searched to the end.
-_MAX_BYTES_OF_LINE: Final = 64
+_MAX_BYTES_OF_LINE = 64
 
 
 @final
@@ -440,12 +440,12 @@ class SealedPlace:
 
 
 def _sealed(name: str, data: bytes) -> bytes:
-    held = pa.compress(data, codec="zstd", asbytes=True)
+    content = pa.compress(data, codec="zstd", asbytes=True)
     # what repeats more than may grow again is stored as it is
-    packed = len(data) <= most_inflated(len(held))
-    held = held if packed else data
+    packed = len(data) <= most_inflated(len(content))
+    content = content if packed else data
     line = f"howsure ledger {FORM} {'zstd' if packed else 'none'} {len(data)}".encode()
-    return b"".join((line, b"\n", _hash(name, line, held), held))
+    return b"".join((line, b"\n", _hash(name, line, content), content))
 
 
 def _hash(name: str, line: bytes, packed: bytes | memoryview) -> bytes:
@@ -512,8 +512,8 @@ class RowNames:
     @classmethod
     def of(cls, keys: IntArray, y: FloatArray) -> Self:
         """Those of some rows."""
-        kept, first = np.unique(keys, return_index=True)
-        return cls(kept, marks_of(y)[first])
+        distinct, first = np.unique(keys, return_index=True)
+        return cls(distinct, marks_of(y)[first])
 
     @classmethod
     def joined(cls, every: Iterable[RowNames]) -> Self:

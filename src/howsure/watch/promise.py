@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from howsure.core.arrays import AnyArray, IntArray
 from howsure.core.classes import frozen
-from howsure.core.convert import Bound, Natural, NonNegative, check_fields, checked
+from howsure.core.convert import Bound, Finite, Natural, NonNegative, check_fields, checked
 from howsure.core.errors import InputError
 from howsure.core.formats import listed, roughly
 from howsure.core.text import quoted
@@ -21,17 +21,20 @@ from howsure.inputs.cells import Crossing
 from howsure.inputs.matching import Missing
 from howsure.predictions import EvalSet
 from howsure.stats.evidence import Bounds
-from howsure.watch.quantities import ALL, COMPONENTS, UsualError
+from howsure.watch.quantities import ALL, CLASSES, COMPONENTS, UsualError
 from howsure.watch.running import Running
 from howsure.watch.selected import Strata
 
 # It decides words alone: when rows depend so much that it must be known.
 _MIN_WORTH_TOLD = 5.0
-_QUANTITIES = ("coverage", *COMPONENTS, "error")
+_QUANTITIES = ("coverage", *COMPONENTS, *CLASSES, "error")
 ROW_ROLES = ("weights", "time", "series", "ease", "cluster")
 """Roles of one column, of what is known of a row beside its prediction."""
-SEVERAL_COLUMNS = ("lower", "upper", "samples", "quantiles", "groups", "features")
-COLUMN_ROLES = ("y", "point", "mean", "sd", "variance", *ROW_ROLES, *SEVERAL_COLUMNS)
+SEVERAL_COLUMNS = ("lower", "upper", "samples", "quantiles", "softmax", "groups", "features")
+COLUMN_ROLES = (
+    *("y", "point", "mean", "sd", "variance", "stated_confidence"),
+    *(*ROW_ROLES, *SEVERAL_COLUMNS),
+)
 """Roles of columns of a reference, and those of which there may be several columns."""
 _ROLES: Mapping[str, Any] = {
     **dict.fromkeys((*COLUMN_ROLES, "law", "weights_kind"), str),
@@ -72,6 +75,7 @@ class Promise:
     # how many rows count as one, by group and quantity; of other groups as of all rows
     worth: Mapping[str, Mapping[str, Annotated[float, Bound(1.0)]]] = field(default_factory=dict)
     usual: UsualError | None = None  # of models of which nothing else can be watched
+    centre: Finite = 0.0  # of class probabilities, the mean log-odds
     reference: str = ""  # where its inputs stand; empty where there are none
     names: str = ""  # where the names of its rows stand; empty where there are none
     digest: str = ""  # of its rows, where they have no names
@@ -137,9 +141,9 @@ class Promise:
     def needed(self) -> list[str]:
         """Columns of predictions."""
         names: list[str] = []
-        for role in ("point", "mean", "sd", "variance"):
+        for role in ("point", "mean", "sd", "variance", "stated_confidence"):
             names += [self.columns[role]] if role in self.columns else []
-        for role in ("lower", "upper", "samples"):
+        for role in ("lower", "upper", "samples", "softmax"):
             names += self.columns.get(role, [])
         names += [text.partition("=")[2] for text in self.columns.get("quantiles", [])]
         if "law" in self.columns:
@@ -176,8 +180,8 @@ class Promise:
 
     def worth_of(self, group: str, quantity: str) -> float:
         """How many rows of a group count as one."""
-        known = self.worth.get(group, self.worth.get(ALL, {}))
-        return float(known.get(quantity, 1.0))
+        worths = self.worth.get(group, self.worth.get(ALL, {}))
+        return float(worths.get(quantity, 1.0))
 
 
 def _is_number(text: str) -> bool:

@@ -8,19 +8,22 @@ from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
+from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.convert import NonNegative, Positive
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.engine.view import View
-from howsure.predictions import EvalSet
+from howsure.predictions import EvalSet, Probabilities
 from howsure.stats.estimate import weighted_mean
 from howsure.stats.evidence import Bounds, worth_of
 from howsure.topics.calibration.components import DISTORTION, MOVED
 
 COMPONENTS = ("bias", "spread", "skew", "tails")
 """Components of the PIT, in order."""
+CLASSES = ("level", "sureness")
+"""What is watched of class probabilities."""
 ALL = ""
 """The name of all rows among groups."""
 # As a memory has of times (`howsure.stats.memory`): fewer days have no sign of dependence.
@@ -67,12 +70,12 @@ class UsualError:
         share = np.minimum(errors / limit, 1.0)
         mass = row_counts(evalset)
         mean = weighted_mean(share, mass)
-        place = np.unique(days, return_inverse=True)[1]
-        counts = np.bincount(place, weights=mass).astype(np.float64)
+        day_of = np.unique(days, return_inverse=True)[1]
+        counts = np.bincount(day_of, weights=mass).astype(np.float64)
         variance = weighted_mean(np.square(share - mean), mass)
         worth = 1.0
         if len(counts) >= _MIN_DAYS:
-            sums = np.bincount(place, weights=mass * (share - mean)).astype(np.float64)
+            sums = np.bincount(day_of, weights=mass * (share - mean)).astype(np.float64)
             worth = worth_of(sums, counts, variance)
         reach = _STANDARD_ERRORS_ALLOWED * math.sqrt(variance * worth / float(mass.sum()))
         return cls(
@@ -106,12 +109,61 @@ def _errors(evalset: EvalSet) -> FloatArray:
     return np.asarray(np.abs(evalset.y - View(evalset).get("point")))
 
 
+# Least standard deviation that what came less its probability is divided by: numbers are then 8 at
+# most, as evidence needs them bounded. Events of 1.6 % have it.
+_MIN_DEVIATION = 0.125
+# Farthest log-odds that count, of 98 %: beyond, a surprise would decide alone.
+_MAX_LOGIT = 4.0
+
+
+def usual_logit(evalset: EvalSet) -> float:
+    """The mean log-odds of a reference, by which sureness is told apart from a changed base rate.
+
+    Rows are weighed by p(1 − p): then all probabilities too low or too high leave sureness at 0.
+    """
+    stated = View(evalset).find_prediction(Probabilities)
+    if stated is None:
+        return 0.0
+    claims, _ = View(evalset).get("class_claims")
+    variance = row_counts(evalset) * claims * (1.0 - claims)
+    return weighted_mean(_logits(claims), variance) if variance.any() else 0.0
+
+
+def _logits(claims: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.clip(special.logit(claims), -_MAX_LOGIT, _MAX_LOGIT))
+
+
+def _of_classes(
+    view: View, tolerance: float, centre: float
+) -> tuple[list[FloatArray], list[Bounds]]:
+    """What came less its probability, by its deviation; and times the log-odds, about a centre."""
+    claims, came = view.get("class_claims")
+    residual = came - claims
+    deviation = np.maximum(np.sqrt(claims * (1.0 - claims)), _MIN_DEVIATION)
+    grid = special.expit(np.linspace(-2.0 * _MAX_LOGIT, 2.0 * _MAX_LOGIT, 4_001))
+    most = float((grid * (1.0 - grid) * np.square(_logits(grid) - centre)).max())
+    reach = 1.0 / _MIN_DEVIATION, _MAX_LOGIT + abs(centre)
+    bounds = [
+        Bounds(variance=variance, lowest=-end, highest=end, tolerance=harmless)
+        for variance, end, harmless in zip(
+            (1.0, most), reach, (2.0 * tolerance, tolerance), strict=True
+        )
+    ]
+    return [residual / deviation, residual * (_logits(claims) - centre)], bounds
+
+
 def watched(
-    evalset: EvalSet, coverage: float, tolerance: float, usual: UsualError | None = None
+    evalset: EvalSet,
+    coverage: float,
+    tolerance: float,
+    usual: UsualError | None = None,
+    centre: float = 0.0,
 ) -> Watched:
     """Whether y is covered, less the nominal coverage; and the components of the PIT.
 
-    Where there is neither, the absolute error beside the usual one.
+    Of class probabilities level and sureness. Where there is none of these, the absolute error
+    beside the usual one.
     """
     view = View(evalset)
     rows: dict[str, FloatArray] = {}
@@ -125,6 +177,10 @@ def watched(
         components = placed.polynomials(placed.place(0.0, 1.0))
         rows |= zip(COMPONENTS, components, strict=False)
         bounds += component_bounds(tolerance, placed.table)
+    if view.find_prediction(Probabilities) is not None:
+        lines, of_classes = _of_classes(view, tolerance, centre)
+        rows |= zip(CLASSES, lines, strict=True)
+        bounds += of_classes
     if not rows and usual is not None:
         share = np.minimum(_errors(evalset) / usual.limit, 1.0)
         rows["error"] = share - usual.mean
@@ -140,7 +196,7 @@ def watched(
     if not rows:
         raise InputError(
             "nothing can be monitored: predictions must be distributions, samples, at least two "
-            "quantiles, intervals, or points whose errors are not all 0"
+            "quantiles, intervals, class probabilities, or points whose errors are not all 0"
         )
     values = np.array(list(rows.values()), dtype=np.float64)
     return Watched(names=tuple(rows), values=values, bounds=tuple(bounds))
@@ -162,29 +218,34 @@ def component_bounds(tolerance: float, table: FloatArray | None = None) -> list[
     A mean that moves no stated probability by more than the tolerance does no harm.
     """
     if table is None:  # Legendre polynomials on [0, 1]
-        one, two, three, four = (math.sqrt(k) for k in (3.0, 5.0, 7.0, 9.0))
-        ends = [(-one, one), (-two / 2.0, two), (-three, three), (-four * 3.0 / 7.0, four)]
+        root_3, root_5, root_7, root_9 = (math.sqrt(k) for k in (3.0, 5.0, 7.0, 9.0))
+        ends = [
+            (-root_3, root_3),
+            (-root_5 / 2.0, root_5),
+            (-root_7, root_7),
+            (-root_9 * 3.0 / 7.0, root_9),
+        ]
     else:
         ends = [(float(row.min()), float(row.max())) for row in table]
     moved = (MOVED["bias"], MOVED["spread"], *DISTORTION)
     return [
-        Bounds(variance=1.0, lowest=low, highest=high, tolerance=tolerance / each)
-        for (low, high), each in zip(ends, moved, strict=False)
+        Bounds(variance=1.0, lowest=low, highest=high, tolerance=tolerance / size)
+        for (low, high), size in zip(ends, moved, strict=False)
     ]
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def point_and_width(evalset: EvalSet, coverage: float) -> dict[str, FloatArray]:
     """The point forecast, or the middle of the interval, and the logarithm of its width."""
-    view, made = View(evalset), dict[str, FloatArray]()
+    view, values = View(evalset), dict[str, FloatArray]()
     with suppress(UnanswerableError):
         lower, upper = (view.get(end, coverage) for end in ("lower", "upper"))
-        made["point"] = np.asarray(lower + (upper - lower) / 2.0, dtype=np.float64)
+        values["point"] = np.asarray(lower + (upper - lower) / 2.0, dtype=np.float64)
         # what subtraction leaves of one width in all rows is no input
-        made["log width"] = np.asarray(np.log(upper - lower).round(9), dtype=np.float64)
+        values["log width"] = np.asarray(np.log(upper - lower).round(9), dtype=np.float64)
     with suppress(UnanswerableError):
-        made["point"] = np.asarray(view.get("point"), dtype=np.float64)
-    return made
+        values["point"] = np.asarray(view.get("point"), dtype=np.float64)
+    return values
 
 
 @frozen(kw_only=True)
@@ -205,7 +266,7 @@ def sums_by_day(
     watched: Watched,
     *,
     strata: IntArray | None = None,
-    known: BoolArray | None = None,
+    has_y: BoolArray | None = None,
     new: BoolArray | None = None,
 ) -> Iterator[DaySums]:
     """Of all rows, and of each group of each column, by stratum.
@@ -213,19 +274,19 @@ def sums_by_day(
     Rows add to the sums whose y is known, and to the number of rows if they are new.
     """
     mass = row_counts(evalset)
-    told = mass if known is None else mass * known
+    labelled_mass = mass if has_y is None else mass * has_y
     counted = mass if new is None else mass * new
     parts = np.zeros(evalset.n, dtype=np.int64) if strata is None else strata
     columns: list[tuple[IntArray, list[str]]] = [(np.zeros(evalset.n, dtype=np.int64), [ALL])]
     for name, column in evalset.groups.items():
         columns.append((column.codes, [f"{name}={label}" for label in column.labels.tolist()]))
-    dates, place = np.unique(days, return_inverse=True)
+    dates, day_of = np.unique(days, return_inverse=True)
     width = int(parts.max(initial=0)) + 1
     for codes, labels in columns:
-        cells = (place * len(labels) + codes) * width + parts
+        cells = (day_of * len(labels) + codes) * width + parts
         size = len(dates) * len(labels) * width
-        rows, counts = (np.bincount(cells, each, size) for each in (counted, told))
-        sums = np.array([np.bincount(cells, told * row, size) for row in watched.values])
+        rows, counts = (np.bincount(cells, weights, size) for weights in (counted, labelled_mass))
+        sums = np.array([np.bincount(cells, labelled_mass * row, size) for row in watched.values])
         for cell in np.flatnonzero((counts > 0) | (rows > 0)).tolist():
             group, stratum = divmod(cell, width)
             yield DaySums(
@@ -257,9 +318,9 @@ def larger_worth(
     largest: dict[str, dict[str, float]] = {}
     for worth in worths:
         for group, values in worth.items():
-            known = largest.setdefault(group, {})
+            group_worth = largest.setdefault(group, {})
             for name, value in values.items():
-                known[name] = max(known.get(name, 1.0), value)
+                group_worth[name] = max(group_worth.get(name, 1.0), value)
     return largest
 
 

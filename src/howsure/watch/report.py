@@ -15,7 +15,7 @@ from scipy import special
 
 from howsure._version import __version__
 from howsure.core.arrays import AnyArray, FloatArray, IntArray
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.convert import restored
 from howsure.core.errors import InputError
 from howsure.core.formats import counted, fixed, listed, percent
@@ -133,8 +133,6 @@ class WatchReport(Formed):
     gain_of_running: ShadowGain | None = None
     expected: Expected | None = None
     expected_by_day: Mapping[int, Expected] = field(default_factory=dict)
-
-    __repr__ = brief_repr
 
     @property
     def since(self) -> int | None:
@@ -668,11 +666,16 @@ def _fault(
         share, low, high = (100.0 * (ratio - 1.0) for ratio in (value, lower, upper))
         return f"errors are {fixed(share, 1)} % larger{between(low, high, 1)} than in the reference"
     higher = mean > 0
+    often = "more" if higher else "less"
     return {
         "bias": f"predictions are too {'low' if higher else 'high'} on average",
         "spread": f"errors are {'larger' if higher else 'smaller'} than predicted",
         "skew": f"y is skewed more to {'higher' if higher else 'lower'} values than predicted",
         "tails": f"tails are {'heavier' if higher else 'lighter'} than predicted",
+        "level": f"events happen {often} often than stated, as with a changed base rate"
+        if 0 < len(promise.columns.get("softmax", ())) < 3
+        else f"the likeliest answer is right {often} often than stated",
+        "sureness": f"probabilities are {'not confident enough' if higher else 'too confident'}",
     }[name]
 
 

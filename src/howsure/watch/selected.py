@@ -200,8 +200,8 @@ def weighted(
     WeightedDays
     """
     first = np.searchsorted(days, days - WINDOW + 1)
-    known, all_rows = (_recent(each, first) for each in (labelled, rows))
-    usual = _weights(known, all_rows)
+    recent, all_rows = (_recent(counts_of_days, first) for counts_of_days in (labelled, rows))
+    usual = _weights(recent, all_rows)
     weights = _followed(usual, labelled, rows, days)
     means, within = (table[:, None, :, None] for table in (strata.means, strata.variances))
     total = (weights * sums + (rows - weights * labelled) * means).sum(axis=2)
@@ -209,10 +209,10 @@ def weighted(
     # of the sum over that of as many rows: 1 without weights, and at most the greatest weight
     added = (all_rows * np.maximum(weights - 1.0, 0.0) * within).sum(axis=2)
     worth = 1.0 + added / np.maximum((all_rows * (within + means**2)).sum(axis=2), _MIN_DIVISOR)
-    filled = np.maximum(all_rows - usual * known, 0.0) / np.maximum(size, 1.0)[:, None]
+    filled = np.maximum(all_rows - usual * recent, 0.0) / np.maximum(size, 1.0)[:, None]
     error = np.sqrt((filled**2 * within / np.maximum(strata.rows, 1.0)[:, None]).sum(axis=2))
     # where no row of a window has y, nothing is said
-    counts = np.where(known.sum(axis=1) > 0, rows.sum(axis=1), 0.0)
+    counts = np.where(recent.sum(axis=1) > 0, rows.sum(axis=1), 0.0)
     return WeightedDays(
         sums=np.where(counts > 0, total, 0.0) / worth,
         counts=counts / worth,
@@ -232,16 +232,18 @@ def _recent(counts: FloatArray, first: IntArray) -> FloatArray:
     return np.asarray(total[..., 1:] - total[..., first])
 
 
-def _weights(known: FloatArray, rows: FloatArray) -> FloatArray:
+def _weights(labelled_counts: FloatArray, rows: FloatArray) -> FloatArray:
     """Rows for which each labelled one stands; few rows lean to their stratum, and it to all."""
     labelled_rows, all_rows = (
-        known[:1].sum(axis=1, keepdims=True),
+        labelled_counts[:1].sum(axis=1, keepdims=True),
         rows[:1].sum(axis=1, keepdims=True),
     )
     share = labelled_rows / np.maximum(all_rows, 1.0)
-    for labelled, size in ((known[:1], rows[:1]), (known, rows)):
+    for labelled, size in ((labelled_counts[:1], rows[:1]), (labelled_counts, rows)):
         share = (labelled + _ROWS_BESIDE * share) / (size + _ROWS_BESIDE)
-    return np.where(known > 0, np.clip(1.0 / np.maximum(share, _MIN_DIVISOR), 1.0, MAX_WEIGHT), 0.0)
+    return np.where(
+        labelled_counts > 0, np.clip(1.0 / np.maximum(share, _MIN_DIVISOR), 1.0, MAX_WEIGHT), 0.0
+    )
 
 
 def _followed(
@@ -254,9 +256,9 @@ def _followed(
     """
     for span in _DAYS_OF_RISE:
         first = np.searchsorted(days, days - span + 1)
-        known, size = (_recent(each, first) for each in (labelled, rows))
-        risen = weights * known > size + _SDS_OF_RISE * np.sqrt(weights * size)
-        weights = np.where(risen, np.maximum(size / np.maximum(known, 1.0), 1.0), weights)
+        recent, size = (_recent(counts_of_days, first) for counts_of_days in (labelled, rows))
+        risen = weights * recent > size + _SDS_OF_RISE * np.sqrt(weights * size)
+        weights = np.where(risen, np.maximum(size / np.maximum(recent, 1.0), 1.0), weights)
     return weights
 
 
@@ -276,7 +278,7 @@ def missing_by_stratum(labelled: FloatArray, rows: FloatArray) -> FloatArray:
     -------
     ndarray of float, shape (days,)
     """
-    before, size = (np.cumsum(each, axis=1) - each for each in (labelled, rows))
+    before, size = (np.cumsum(counts, axis=1) - counts for counts in (labelled, rows))
     common = (before.sum(axis=0) + 0.5) / (size.sum(axis=0) + 1.0)
     share = (before + common) / (size + 1.0)
     mean = (share * rows).sum(axis=0) / np.maximum(rows.sum(axis=0), 1.0)

@@ -29,7 +29,7 @@ from howsure.inputs.roles import Kind
 from howsure.inputs.source import Source, in_lines, listed, no_column, refusing
 from howsure.inputs.sources import HUGE_ROWS, PIECE_ROWS, is_huge, planned, sources
 from howsure.inputs.values import typed
-from howsure.predictions import EvalSet, content_order
+from howsure.predictions import EvalSet, Probabilities, content_order
 from howsure.report.table import split_roles
 from howsure.streaming.totals import hashed_labels
 from howsure.verdict import TOLERANCE
@@ -57,6 +57,7 @@ from howsure.watch.quantities import (
     DaySums,
     UsualError,
     sums_by_day,
+    usual_logit,
     watched,
     worth_of_rows,
 )
@@ -171,19 +172,20 @@ class Watch:
                 raise InputError(f"the reference must contain one model, got {names}")
             explained = explain(source, **text, **columns)
             used = [use.column for use in explained if use.role != "ignored"]
-            ((table, raw),) = _parts(source, [*used, row_id or ""], whole=True)
+            ((table, raw),) = _parts(source, [*used, row_id or ""], in_one=True)
             loaded, places = _placed(table, source.title, reading, columns)
             _check_readable(loaded)
         (evalset,) = loaded.evalsets
         if not loaded.roles.model and source.stem:
             evalset = replace(evalset, model=source.stem)
         calendar, days = None, np.zeros(evalset.n, dtype=np.int64)
-        if (time := loaded.roles.one("time")) is not None:
+        if (time := loaded.roles.column("time")) is not None:
             with within(source.title):
                 calendar, days = Calendar.of(table[time].take(pa.array(places)), time)
         coverage = View(evalset).headline
         usual = UsualError.of(evalset, days)
-        numbers = watched(evalset, coverage, tolerance, usual)
+        centre = usual_logit(evalset)
+        numbers = watched(evalset, coverage, tolerance, usual, centre)
         coverage = coverage if "coverage" in numbers.names else math.nan
         sums = tuple(sums_by_day(evalset, days, numbers))
         keys, hashes = None, np.empty(0, dtype=np.int64)
@@ -216,6 +218,7 @@ class Watch:
             groups=tuple(sorted({each.group for each in sums} - {ALL})),
             running=running_of(evalset, coverage, mature),
             usual=usual if "error" in numbers.names else None,
+            centre=centre,
             worth=worth_of_rows(evalset, None if calendar is None else days, numbers),
         )
         state = LedgerState()
@@ -753,18 +756,20 @@ class Watch:
                 ratios += ratio_cells(
                     base.take(labelled_rows), promise.coverage, days[there][labelled_rows]
                 )
-            seen = watched(rows, promise.coverage, promise.tolerance, promise.usual)
-            if seen.names != promise.quantities or seen.bounds != promise.bounds:
+            quantities = watched(
+                rows, promise.coverage, promise.tolerance, promise.usual, promise.centre
+            )
+            if quantities.names != promise.quantities or quantities.bounds != promise.bounds:
                 raise InputError(
                     f"{title} must have the same type of predictions as the reference, for which "
-                    f"{listed(promise.quantities)} are monitored, got {listed(seen.names)}"
+                    f"{listed(promise.quantities)} are monitored, got {listed(quantities.names)}"
                 )
             sums += sums_by_day(
                 rows,
                 days[there],
-                seen.of(self.promise.quantities),
+                quantities.of(self.promise.quantities),
                 strata=promise.strata_of(rows),
-                known=labelled[there],
+                has_y=labelled[there],
                 new=new[there],
             )
         entry = LedgerEntry(
@@ -830,7 +835,7 @@ def _placed(
 
 
 def _parts(
-    source: Source, names: Collection[str], *, whole: bool = False
+    source: Source, names: Collection[str], *, in_one: bool = False
 ) -> Iterator[tuple[pa.Table, pa.Table]]:
     """Columns that are there: with cells of plain numbers as numbers, and as they came.
 
@@ -838,7 +843,7 @@ def _parts(
     """
     kind: Kind = "text" if source.from_text else "key"
     kinds = dict.fromkeys([name for name in source.names if name in names], kind)
-    pieced = isinstance(source, PiecedTable) and not whole
+    pieced = isinstance(source, PiecedTable) and not in_one
     for table in source.batches(kinds, PIECE_ROWS) if pieced else [source.read(kinds)]:
         yield typed(table, source.decimal) if source.from_text else table, table
 
@@ -871,10 +876,19 @@ def _check_readable(loaded: Loaded) -> None:
         names = listed(evalset.model for evalset in loaded.evalsets)
         raise InputError(f"the reference must contain one model, got {names}")
     roles, weights = loaded.roles, loaded.evalsets[0].weights
-    if roles.classes:
+    stated = View(loaded.evalsets[0]).find_prediction(Probabilities)
+    if stated is not None and not roles["stated_confidence"]:
+        numbers = tuple(map(str, range(len(stated.names))))
+        if stated.names != numbers:
+            raise InputError(
+                "with class probabilities, y of a watch must have class numbers "
+                f"({listed(numbers, 4)}), got {listed(stated.names, 4)}: number classes from 0, in "
+                "y and in column names"
+            )
+    if roles["label_set"]:
         raise InputError(
-            "the reference must predict numbers: classes are not monitored; assess each period "
-            "with howsure assess"
+            "the reference must predict numbers or class probabilities: sets of labels are not "
+            "monitored; assess each period with howsure assess"
         )
     predictions = [column for role, column, _ in roles.uses() if role.of == "prediction"]
     if not {use.column for use in loaded.explanation}.issuperset(predictions):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, as_vector, check_fraction
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.core.weights import MAX_COPIES, check_multiplicities, merge_rows
@@ -53,8 +53,6 @@ class CellTable:
     n: FloatArray
     means: dict[str, FloatArray]
 
-    __repr__ = brief_repr
-
 
 @frozen(kw_only=True, eq=False)
 class AdaptivityMeasure:
@@ -76,8 +74,6 @@ class AdaptivityMeasure:
 
     estimate: Estimate
     cells: CellTable
-
-    __repr__ = brief_repr
 
 
 DEFAULT = Resampling()

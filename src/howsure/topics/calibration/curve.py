@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, check_levels, check_quantiles
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.rng import child
 from howsure.core.weights import check_multiplicities
@@ -37,8 +37,6 @@ class CalibrationCurve:
     # for continuous laws, conservative for discrete ones.
     pointwise: EcdfBand
     simultaneous: EcdfBand
-
-    __repr__ = brief_repr
 
 
 def calibration_curve(

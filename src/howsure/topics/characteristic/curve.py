@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import AnyArray, FloatArray, IntArray, check_fraction
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole, checked
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.records import Curve
@@ -76,8 +76,6 @@ class CharacteristicCurve:
     bands: Bands
     trace: Trace
     outputs: tuple[CharacteristicCurve, ...] = ()
-
-    __repr__ = brief_repr
 
     @property
     def knob(self) -> FloatArray:

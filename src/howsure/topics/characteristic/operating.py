@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.special import betaincinv
 
 from howsure.core.arrays import FloatArray
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.topics.characteristic.bands import Bands, Move, XAxis, YAxis
 from howsure.topics.characteristic.trace import AreaRequest, Path, Trace, find_kinks, trace
@@ -353,8 +353,6 @@ class ToolkitCurve:
     y_now: float
     x_unit: float
     y_unit: float
-
-    __repr__ = brief_repr
 
     def area(self, request: AreaRequest) -> float:
         """Trapezoids over the critical points, in the toolkit's units.

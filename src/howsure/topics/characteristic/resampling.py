@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import AnyArray, FloatArray, IntArray, check_fraction
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.labels import as_labels
@@ -84,8 +84,6 @@ class BootstrapCurve:
     area: Bootstrapped
     gain: Bootstrapped
     request: AreaRequest
-
-    __repr__ = brief_repr
 
 
 @frozen(eq=False)

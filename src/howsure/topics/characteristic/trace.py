@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.convert import checked
 from howsure.core.errors import InputError
 from howsure.engine.metric import check_range
@@ -43,8 +43,6 @@ class Trace:
     # shape (m,): the axes that were asked for. Miss rates hold from a vertex up to the next; the
     # other axes are linear between vertices.
     axes: Mapping[str, FloatArray]
-
-    __repr__ = brief_repr
 
 
 @frozen(eq=False)

@@ -29,7 +29,7 @@ from howsure.core.arrays import (
     as_vector,
     row_blocks,
 )
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.rng import KeyArray, child, row_keys, row_normals, row_uniforms
 from howsure.stats.binomial import wilson
@@ -53,8 +53,9 @@ _MIN_VARIANCE_BEYOND = 0.02
 # First and last number of draws: 199 see that p is not small; 1,999 resolve .0005, which the first
 # of ten Holm steps needs.
 DRAWS = (199, 1_999)
-# P-value of the first draws above which no more are drawn.
-_CLEARLY_NO_FAULT = 0.1
+# P-value of the first draws above which no more are drawn: not even one question alone would be
+# significant, and of several Holm's first step asks for less.
+_CLEARLY_NO_FAULT = 0.05
 # 2²⁰ numbers of 64 bits are 8 MB.
 _NUMBERS_AT_ONCE = 1 << 20
 # The least log p is taken of; odds of a million to one.
@@ -67,9 +68,9 @@ _SHARE_MOVED_MOST = 0.2
 _TYPICAL_TEMPERATURE = 1.3
 # Correlations of latent normal variables within clusters between which the one seen lies.
 _CORRELATIONS = np.array([0.0, 0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95])
-# Draws for each correlation: the mean of the logarithm of inflation is then known to a tenth of
-# its spread.
-_DRAWS_OF_CORRELATION = 100
+# Draws for each correlation: the mean of the logarithm of inflation is then known to a sixth of
+# its spread. They cost more than the draws of the null.
+_DRAWS_OF_CORRELATION = 36
 # Events by which the inflation of few events is drawn towards 1. Not tuned.
 _PRIOR_EVENTS = 2.0
 # Two sums that differ by rounding alone are equal.
@@ -80,7 +81,7 @@ _ROUNDING = 1e-9
 class CalibrationAnswer:
     """One question on class probabilities: the evidence, and what happened where it fails most."""
 
-    question: str  # level, sureness, shape, groups, region or impossible
+    question: str  # level, sureness, shape, groups, region, impossible or skill
     p: float  # p-value: a perfect model shows as much; NaN where not asked
     statistic: float = (
         math.nan
@@ -98,8 +99,6 @@ class CalibrationAnswer:
     n: int = 0
     n_effective: float = math.nan
 
-    __repr__ = brief_repr
-
 
 @frozen(eq=False)
 class ClassJudgement:
@@ -109,8 +108,6 @@ class ClassJudgement:
     n: int  # rows used
     n_effective: float
     sampled: bool  # whether these are a sample of more
-
-    __repr__ = brief_repr
 
 
 # ---- sums of residuals in cells ------------------------------------------------------------------
@@ -352,6 +349,23 @@ class _Sureness:
         return to_normal(x, np.asarray(self.skewness))
 
 
+@frozen(eq=False)
+class _Skill:
+    """By how much the Brier score is above that of the frequencies of the classes, where it is."""
+
+    def scores(self, outcomes: _Outcomes, rows: _ClaimedRows) -> FloatArray:
+        """In a row, shape (1, draws); 0 where it is below.
+
+        Σ p² + 1 − 2 p_y less 1 − Σ f², with f the frequencies.
+        """
+        mass = np.ones(len(rows.p)) if rows.weights is None else rows.weights
+        counts = outcomes.simple[:-1] + rows.expected[:-1, None]
+        came = mass @ rows.p.ravel()[outcomes.entries]
+        frequencies = np.square(counts).sum(0) / mass.sum()
+        worse = float(mass @ np.square(rows.p).sum(1)) - 2 * came + frequencies
+        return np.asarray(np.maximum(worse[None] / mass.sum(), 0.0))
+
+
 def cut(values: FloatArray, information: FloatArray, cells: int = MAX_CELLS) -> IntArray:
     """Cells of rows by rising value, alike in rows and in information; equal values share one.
 
@@ -447,8 +461,8 @@ class _Clusters:
 
 Key = tuple[str, str]
 """A question, and whether it looks at each class, at the likeliest ("top"), or at sureness."""
-_Parts = Mapping[Key, Sequence[_Places | _Sureness]]
-_QUESTIONS = ("level", "sureness", "shape", "groups", "region")
+_Parts = Mapping[Key, Sequence[_Places | _Sureness | _Skill]]
+_QUESTIONS = ("level", "sureness", "shape", "groups", "region", "skill")
 
 
 def judge_classes(
@@ -525,12 +539,12 @@ def judge_classes(
             answers[question] = CalibrationAnswer(question, math.nan, reason=reasons[question])
             continue
         critical = {key: float(np.quantile(drawn[key], 1 - 0.05 / len(parts))) for key in parts}
-        worst = max(parts, key=lambda key: observed[key] / critical[key])
+        worst = max(parts, key=lambda key: observed[key] / max(critical[key], _ROUNDING))
         chance = joint_p_value(
             np.array([observed[key] for key in parts]), np.stack([drawn[key] for key in parts])
         )
         part, run, score = _locate(rows, asked[worst], scores[worst], critical[worst], seen)
-        if isinstance(part, _Sureness):
+        if not isinstance(part, _Places):
             answers[question] = _describe(question, chance, score, shown, shown_class(p))
             continue
         inside = ((part.bins >= part.starts[run]) & (part.bins < part.stops[run])).any(1)
@@ -682,7 +696,7 @@ def _arrange(
     one = np.zeros(len(p), dtype=np.int64)
     shown = shown_class(p)
     classes = [1] if k == 2 else [j for j in range(k) if spread[:, j].sum() > 1e-9]
-    asked: dict[Key, list[_Places | _Sureness]] = {}
+    asked: dict[Key, list[_Places | _Sureness | _Skill]] = {("skill", ""): [_Skill()]}
     reasons = {"groups": "no groups are given", "region": "no features are given"}
 
     def add(question: str, part: str, cells: list[tuple[str, int, IntArray]], **how: bool) -> None:
@@ -793,13 +807,14 @@ class _Shown:
 
 def _locate(
     rows: _ClaimedRows,
-    parts: Sequence[_Places | _Sureness],
+    parts: Sequence[_Places | _Sureness | _Skill],
     scores: Sequence[FloatArray],
     critical: float,
     seen: _Outcomes,
-) -> tuple[_Places | _Sureness, int, float]:
+) -> tuple[_Places | _Sureness | _Skill, int, float]:
     """The run, of those that stand out, in which most more or fewer happened than was stated."""
-    best, rank = (parts[0], 0, float(scores[0][0])), (False, -math.inf)
+    best: tuple[_Places | _Sureness | _Skill, int, float] = (parts[0], 0, float(scores[0][0]))
+    rank = (False, -math.inf)
     for part, z in zip(parts, scores, strict=True):
         off = np.abs(z)
         if isinstance(part, _Places):

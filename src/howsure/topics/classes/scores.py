@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
 
 import numpy as np
 from scipy import special
 
-from howsure.core.arrays import BoolArray, FloatArray, IntArray
+from howsure.core.arrays import BoolArray, FloatArray, IntArray, check_fraction
 from howsure.core.classes import frozen
-from howsure.core.errors import DegenerateError, InputError
+from howsure.core.errors import DegenerateError
 from howsure.core.rng import child
 from howsure.core.weights import Weights
 from howsure.stats.binomial import wilson
 from howsure.stats.estimate import Estimate, skewed_ends, spread_of, weighted_mean
-from howsure.stats.isotonic import isotonic_mean
 
 # Odds of a million to one: the least probability of which a logit is taken.
 _FLOOR = 1e-6
 # Draws of a perfect model: the mean of its score is then known to a seventh of its spread.
-_DRAWS = 49
+_DRAWS = 199
+# Rows of the rarer class placed wrongly, below which the placements seen hardly tell their spread.
+_MIN_MISPLACED = 5
 # Bins of a calibration error: the number of Guo, Pleiss, Sun and Weinberger (2017).
 BINS = 15
 # Prior weight of the curve as stated, against separated or certain rows: that of a hundredth of a
@@ -87,13 +87,14 @@ def mean_interval(
     clusters: IntArray | None = None,
     weights: Weights | None = None,
     confidence: float = 0.95,
+    code: int = -1,
 ) -> tuple[float, float]:
     """Confidence interval of the mean of a score, that holds for rare and near-certain events.
 
     The union of two: Student's t, corrected for skewness (`skewed_ends`), and what the score is
-    expected to be under the shifts of the odds of the likeliest class that y permits, by a score
-    test. Where few or no errors happened, scores hardly vary, and the first alone would be far too
-    short.
+    expected to be under the shifts of the odds of a class that y permits, by a score test on the
+    rows that have a score. Where few or no errors happened, scores hardly vary, and the first
+    alone would be far too short.
 
     Parameters
     ----------
@@ -102,22 +103,28 @@ def mean_interval(
     p, y : arrays of shape (n, k) and (n,)
     given : array of shape (n, k)
         The score of each row for each class that may come.
+    code : int
+        The class; -1 is the likeliest of each row.
     """
     mass = None if weights is None else weights.values
     mean = weighted_mean(scores, mass)
     spread = spread_of(scores - mean, weights, clusters)
     low, high = (float(end[0]) for end in skewed_ends(mean, spread, confidence))
     z = float(special.ndtri(0.5 + confidence / 2))
-    claims, came = p.max(1), p.argmax(1) == y
+    place = p.argmax(1) if code < 0 else np.full(len(p), code)
+    claims, came = p[np.arange(len(p)), place], place == y
     logit = special.logit(np.clip(claims, _FLOOR, 1 - _FLOOR))
-    likeliest = np.arange(p.shape[1]) == p.argmax(1)[:, None]
-    worth = _effective_share(claims, came, clusters, mass)
+    shifted = np.arange(p.shape[1]) == place[:, None]
+    scored = given.any(1) * (np.ones(len(p)) if mass is None else mass)
+    if not scored.any():
+        return low, high
+    worth = _effective_share(claims, came, clusters, scored)
     ends = [low, high]
-    for step in _permitted_shifts(logit, came, mass, z / math.sqrt(worth)):
-        top = special.expit(logit + step)[:, None]
-        rest = np.where(likeliest, 0.0, p)
+    for step in _permitted_shifts(logit, came, scored, z / math.sqrt(worth)):
+        new = special.expit(logit + step)[:, None]
+        rest = np.where(shifted, 0.0, p)
         rest = rest / np.maximum(rest.sum(1, keepdims=True), 1e-300)
-        moved = np.where(likeliest, top, (1 - top) * rest)
+        moved = np.where(shifted, new, (1 - new) * rest)
         expected = np.where(moved > 0, moved * np.where(moved > 0, given, 0.0), 0.0).sum(1)
         ends.append(weighted_mean(expected, mass))
     if not math.isfinite(mean):
@@ -126,11 +133,10 @@ def mean_interval(
 
 
 def _effective_share(
-    claims: FloatArray, came: BoolArray, clusters: IntArray | None, mass: FloatArray | None
+    claims: FloatArray, came: BoolArray, clusters: IntArray | None, w: FloatArray
 ) -> float:
-    """Effective rows for each row: less than 1 where rows of a cluster go together."""
-    w = np.ones(len(claims)) if mass is None else mass
-    kish = float(w.sum() ** 2 / np.square(w).sum()) / len(w)
+    """Effective rows for each row that counts: less than 1 where rows of a cluster go together."""
+    kish = float(w.sum() ** 2 / np.square(w).sum()) / np.count_nonzero(w)
     if clusters is None:
         return kish
     residuals = w * (came - claims)
@@ -142,11 +148,10 @@ def _effective_share(
 
 
 def _permitted_shifts(
-    logit: FloatArray, came: BoolArray, mass: FloatArray | None, z: float
+    logit: FloatArray, came: BoolArray, w: FloatArray, z: float
 ) -> tuple[float, float]:
     """The least and greatest shift of logits whose score test does not reject what came."""
-    w = np.ones(len(logit)) if mass is None else mass
-    w = w * (len(w) / w.sum())
+    w = w * (np.count_nonzero(w) / w.sum())
     total = float(w @ came)
     ends = []
     for sign in (-1.0, 1.0):
@@ -160,60 +165,6 @@ def _permitted_shifts(
     return ends[0], ends[1]
 
 
-# ---- parts of a score ----------------------------------------------------------------------------
-
-
-@frozen
-class ProbabilityParts:
-    """A mean score in parts: score = miscalibration − discrimination + uncertainty.
-
-    Source: T. Dimitriadis, T. Gneiting and A. I. Jordan, PNAS 118 (2021): the recalibration is the
-    isotonic regression of what came on the claims, in the same rows.
-    """
-
-    score: float
-    miscalibration: float  # MCB: what the best rising recalibration would save
-    discrimination: float  # DSC: how much better that is than one probability for all
-    uncertainty: float  # UNC: what the share of events alone scores
-    perfect: float  # MCB that a perfect model of these claims shows on average
-
-
-def parts_of_score(
-    claims: FloatArray,
-    came: BoolArray,
-    score: Literal["brier", "log"] = "brier",
-    weights: FloatArray | None = None,
-    seed: int = 0,
-) -> ProbabilityParts:
-    """Parts of the Brier score (p − y)², or of the log loss, of one class or of the likeliest.
-
-    The parts of a Brier score of k classes are the sums of those of its classes.
-
-    >>> parts = parts_of_score(np.array([0.1, 0.9]), np.array([False, True]))
-    >>> round(parts.score, 3), parts.discrimination, parts.uncertainty
-    (0.01, 0.25, 0.25)
-    """
-    if score not in ("brier", "log"):
-        raise InputError(f"score must be brier or log, got {score!r}")
-    outcome = came.astype(np.float64)
-
-    def mean(forecast: FloatArray, outcome: FloatArray) -> float:
-        if score == "brier":
-            return weighted_mean(np.asarray(np.square(forecast - outcome)), weights)
-        losses = special.xlogy(outcome, forecast) + special.xlog1py(1 - outcome, -forecast)
-        return -weighted_mean(np.asarray(losses, dtype=np.float64), weights)
-
-    whole = mean(claims, outcome)
-    best = mean(isotonic_mean(claims, outcome, weights), outcome)
-    share = mean(np.full(len(claims), weighted_mean(outcome, weights)), outcome)
-    rng, perfect = child(seed, "parts of a score"), []
-    for _ in range(_DRAWS):
-        drawn = (rng.random(len(claims)) < claims).astype(np.float64)
-        fitted = isotonic_mean(claims, drawn, weights)
-        perfect.append(mean(claims, drawn) - mean(fitted, drawn))
-    return ProbabilityParts(whole, whole - best, share - best, share, float(np.mean(perfect)))
-
-
 # ---- discrimination ------------------------------------------------------------------------------
 
 
@@ -222,12 +173,13 @@ def auc(
     came: BoolArray,
     clusters: IntArray | None = None,
     weights: Weights | None = None,
+    confidence: float = 0.95,
 ) -> Estimate:
     """Area under the ROC curve: the chance that an event has the higher claim, ties one half.
 
     Its influence values are the placements of E. R. DeLong, D. M. DeLong and D. L. Clarke-Pearson,
-    Biometrics 44 (1988); the interval is symmetric in the logit. Where the classes are apart, it
-    is that of a share of as many rows as the rarer class has.
+    Biometrics 44 (1988); the interval is symmetric in the logit. Where few rows are misplaced, it
+    is no shorter than that of a share of as many rows as the rarer class has.
 
     >>> auc(np.array([0.1, 0.4, 0.35, 0.8]), np.array([0, 0, 1, 1]) == 1).value
     0.75
@@ -249,15 +201,15 @@ def auc(
     total = positive + negative
     influence = (placements - value) * np.where(came, total / positive, total / negative)
     spread = spread_of(influence, weights, clusters)
-    error = float(spread.error[0])
+    error, few = float(spread.error[0]), min(positive, negative)
+    lower, upper = (float(end) for end in wilson(value * few, few, confidence))
     if 0 < value < 1 and error > 0:
-        t = float(special.stdtrit(max(float(spread.degrees[0]), 1.0), 0.975))
+        t = float(special.stdtrit(max(float(spread.degrees[0]), 1.0), 0.5 + confidence / 2))
         half = t * error / (value * (1 - value))
-        ends = special.expit(special.logit(value) + np.array([-half, half]))
-        return Estimate(value, influence, error=error, lower=float(ends[0]), upper=float(ends[1]))
-    few = min(positive, negative)
-    lower, upper = wilson(value * few, few)
-    return Estimate(value, influence, error=error, lower=float(lower), upper=float(upper))
+        ends = special.expit(special.logit(value) + np.array([-half, half])).tolist()
+        enough = few * min(value, 1 - value) >= _MIN_MISPLACED
+        lower, upper = ends if enough else (min(lower, ends[0]), max(upper, ends[1]))
+    return Estimate(value, influence, error=error, lower=lower, upper=upper)
 
 
 # ---- calibration errors --------------------------------------------------------------------------
@@ -306,9 +258,7 @@ def _beside_perfect(
 ) -> Estimate:
     """A number of residuals, with its mean and 95 % range for y drawn from the claims."""
     rng = child(seed, "calibration error")
-    drawn = np.array(
-        [value((rng.random(len(claims)) < claims) - claims) for _ in range(4 * _DRAWS + 3)]
-    )
+    drawn = np.array([value((rng.random(len(claims)) < claims) - claims) for _ in range(_DRAWS)])
     seen = value(came - claims)
     low, high = np.quantile(drawn, [0.025, 0.975])
     return Estimate(
@@ -424,6 +374,7 @@ class NetBenefit:
     """
 
     threshold: float
+    acts: float  # share of rows acted on
     benefit: float
     lower: float
     upper: float
@@ -434,6 +385,7 @@ class NetBenefit:
     fitted: float  # the calibration curve at the threshold
     fitted_lower: float
     fitted_upper: float
+    p: float  # one-sided: the chance of as little beyond all and none, were it 0
 
 
 def net_benefit(
@@ -442,6 +394,7 @@ def net_benefit(
     threshold: float,
     clusters: IntArray | None = None,
     weights: Weights | None = None,
+    confidence: float = 0.95,
 ) -> NetBenefit:
     """Net benefit of acting where the claim reaches a threshold, with intervals.
 
@@ -449,9 +402,7 @@ def net_benefit(
     >>> round(net_benefit(claims, np.array([0, 0, 1, 1]) == 1, 0.2).benefit, 4)
     0.4375
     """
-    if not 0 < threshold < 1:
-        raise InputError(f"threshold must be strictly between 0 and 1, got {threshold!r}")
-    odds = threshold / (1 - threshold)
+    odds = check_fraction(threshold, "threshold") / (1 - threshold)
     p = np.column_stack([1 - claims, claims])
     y = came.astype(np.int64)
     act = claims >= threshold
@@ -461,17 +412,21 @@ def net_benefit(
 
     def judge(given: FloatArray) -> tuple[float, float, float]:
         scores = given[np.arange(len(y)), y]
-        ends = mean_interval(scores, p, y, given, clusters, weights)
+        ends = mean_interval(scores, p, y, given, clusters, weights, confidence, code=1)
         return (weighted_mean(scores, mass), *ends)
 
     of_all = weighted_mean(worth[np.arange(len(y)), y], mass)
-    near = fit_curve(claims, came, np.array([threshold]), clusters, mass)
+    beyond = judge(mine - worth if of_all > 0 else mine)
+    z = float(special.ndtri(0.5 + confidence / 2))
+    near = fit_curve(claims, came, np.array([threshold]), clusters, mass, confidence)
     return NetBenefit(
         threshold,
+        weighted_mean(act.astype(np.float64), mass),
         *judge(mine),
         of_all,
-        *judge(mine - worth if of_all > 0 else mine),
+        *beyond,
         float(near.fitted[0]),
         float(near.lower[0]),
         float(near.upper[0]),
+        float(special.ndtr(z * beyond[0] / max(beyond[2] - beyond[0], 1e-300))),
     )

@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray, as_vector
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.labels import InputColumn, is_numeric
 from howsure.core.records import Curve, ResultTable
 from howsure.core.rng import child, row_keys
 from howsure.predictions import Distribution, EvalSet, Samples
 from howsure.stats.bootstrap import subsample
+from howsure.stats.trees import grow_tree
 from howsure.topics.conditional.forests import edge_of, tree_inputs
 from howsure.topics.congruence.null import NullReference
 from howsure.topics.congruence_options import MapLayout
@@ -168,18 +169,14 @@ def tree_table(
     named = _splittable(evalset)
     if not named or evalset.n < 100:
         return None
-    from sklearn.tree import DecisionTreeRegressor
-
     table = np.stack(list(named.values()), axis=1)
     held_out = np.ones(evalset.n, dtype=np.bool_)
     held_out[subsample(row_keys(evalset.y, table), evalset.n // 2, seed=seed, name="tree")] = False
-    tree = DecisionTreeRegressor(
-        max_depth=2, min_samples_leaf=max(evalset.n // 40, 10), random_state=seed % 2**32
-    )
     inputs, levels = tree_inputs(table)
-    tree.fit(inputs[~held_out], values[~held_out])
-    leaf = tree.apply(inputs)
-    rules = _rules(tree.tree_, list(named), levels)
+    least = max(evalset.n // 40, 10)
+    tree = grow_tree(inputs[~held_out], values[~held_out], depth=2, least=least)
+    leaf = tree.leaf_of(inputs)
+    rules = _rules(tree, list(named), levels)
     rows = [(rules[int(n)], *_leaf(values, leaf == n, held_out)) for n in np.unique(leaf)]
     rows.sort(key=lambda row: -row[2])
     headings = ("rows", "cce", "standard_error", "cce_when_grown")
@@ -320,7 +317,7 @@ def _splittable(evalset: EvalSet) -> dict[str, FloatArray]:
 
 
 def _rules(tree: Any, names: list[str], levels: dict[int, FloatArray]) -> dict[int, str]:
-    """What leads to each node of a fitted scikit-learn tree, in words."""
+    """What leads to each node of a fitted tree, in words."""
     rules = {0: "all rows"}
     for node in range(tree.node_count):
         left, right = int(tree.children_left[node]), int(tree.children_right[node])
@@ -373,8 +370,6 @@ class RejectionCurve:
     random_area: float
     oracle_area: float
     gain: float
-
-    __repr__ = brief_repr
 
 
 def rejection_curve(scores: npt.ArrayLike, errors: npt.ArrayLike) -> RejectionCurve:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, check_fraction, to_host
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.progress import reported
@@ -89,8 +89,6 @@ class NullReference:
     point_p_value: FloatArray
     near: NearErrors | None = None
 
-    __repr__ = brief_repr
-
 
 @frozen(kw_only=True)
 class NearErrors:
@@ -109,8 +107,6 @@ class NearErrors:
     # shape (S,): means of models that are right but for a bias of half their spread; empty if not
     # made
     shifted: FloatArray = field(default_factory=lambda: np.zeros(0))
-
-    __repr__ = brief_repr
 
     @property
     def p_value(self) -> float:
@@ -307,8 +303,6 @@ class MeanCCE:
     mode: Mode
     repeats: FloatArray
     bootstraps: FloatArray
-
-    __repr__ = brief_repr
 
 
 def mean_cce(

@@ -468,7 +468,7 @@ class KernelInputs:
 
     def more(self, value: npt.ArrayLike, name: str) -> Array:
         """Check further inputs and treat them alike, where the reference inputs live."""
-        rows = as_rows(value, name, columns=self.rows.shape[1], beside=self.rows)
+        rows = as_rows(value, name, columns=self.rows.shape[1], reference=self.rows)
         return check_size(normalize_rows(rows, name) if self.normalize else rows, name)
 
 
@@ -510,7 +510,7 @@ def choose_inputs(
     if bandwidth == "grid-variance":
         if grid is None:
             raise InputError("bandwidth 'grid-variance' needs a grid, got none")
-        points = as_rows(grid, "grid", columns=rows.shape[1], beside=rows)
+        points = as_rows(grid, "grid", columns=rows.shape[1], reference=rows)
         source, name = normalize_rows(points, "grid") if unit else points, "grid"
         bandwidth = "variance"
     return KernelInputs(choose_kernel(kernel, bandwidth, source, name), rows, unit)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from howsure.core.arrays import FloatArray
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.stats.kernels import Kernel, check_range
 from howsure.stats.namespace import Array, on_host
@@ -78,8 +78,6 @@ class MCMD:
     output_kernel: str
     diagnostics: Diagnostics
 
-    __repr__ = brief_repr
-
     @property
     def mean(self) -> float:
         """Mean over the evaluation points."""
@@ -116,8 +114,6 @@ class CCE:
     kernel: str
     output_kernel: str
     diagnostics: Diagnostics
-
-    __repr__ = brief_repr
 
     @property
     def mean(self) -> float:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from howsure.core.arrays import AnyArray, FloatArray, IntArray
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError, attempt
 from howsure.core.formats import number
 from howsure.core.progress import part_of, report_progress
@@ -112,8 +112,6 @@ class CongruenceReport:
     curves: tuple[Curve, ...] = ()  # rejection by the error
     # shape (k,): where the rows of `cce_rows` stand in the evaluation set
     places: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-
-    __repr__ = brief_repr
 
 
 def congruence_mode(

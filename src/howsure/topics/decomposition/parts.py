@@ -32,7 +32,7 @@ from howsure.core.arrays import (
     check_quantiles,
     power_of_two,
 )
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import DegenerateError, UnanswerableError
 from howsure.core.formats import listed
 from howsure.core.labels import Categories
@@ -95,8 +95,6 @@ class Decomposition:
     miscalibration: Estimate
     discrimination: Estimate
     uncertainty: Estimate
-
-    __repr__ = brief_repr
 
 
 def quantile_decomposition(
