@@ -43,8 +43,10 @@ DATA = {
     "boston": "uci_boston",
     "characteristic_recurrent": "metro_traffic",
     "characteristic_traffic": "metro_traffic",
+    "congruence_nuclei": "img_nuclei_dsb2018",
     "congruence_real": "img_bccd_cell_count",
     "congruence_small": "img_bccd_cell_count",
+    "shift_nuclei": "img_nuclei_dsb2018",
     "shift_tables": "shift_california_housing",
     "splits": "uci_yacht",
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from extras import needs
 from howsure.core.errors import InputError
@@ -23,6 +24,7 @@ from howsure_studies.adaptivity import (
     LABEL_MEASURES,
     LABEL_METHODS,
     VALIDATED,
+    Classified,
     MeasureValidation,
     MethodComparison,
     MethodValidation,
@@ -31,7 +33,9 @@ from howsure_studies.adaptivity import (
     methods_figure,
     sensitivity_figure,
 )
-from howsure_studies.engine import published
+from howsure_studies.adaptivity.comparison import slope_floor
+from howsure_studies.adaptivity.label_sets import RankByEase
+from howsure_studies.engine import published, save_pages
 from report.words import check_words, grid_of
 
 HOSTILE = "</script><script>window.pwned=1</script>"
@@ -152,7 +156,11 @@ def test_tables_hold_medians_and_shared_ranks(page: Document) -> None:
     assert float(row[1].key) == np.median(comparison(0.9).values[:, 5, 0])
     titles = [column.title for column in medians.columns]
     assert row[titles.index("T-CV rank")].text == "1"
-    assert titles[:5] == ["Method", "T-CV", "T-CV rank", "T-SS", "T-SS rank"]
+    assert titles[:7] == [
+        "Method",
+        *("T-CV", "T-CV by chance", "T-CV rank"),
+        *("T-SS", "T-SS by chance", "T-SS rank"),
+    ]
     assert {"Rank-CV", "Rank-SS"} < set(titles)
     assert (toy.facts["Ease"], toy.facts["Accuracy"]) == ("noise 0.5", "91.0 %")
 
@@ -354,6 +362,69 @@ def check(task: str, method: str, rho: list[float]) -> MethodValidation:
         t_cv=np.array([0.1, 0.2]),
         t_ss=np.array([0.9, 0.8]),
     )
+
+
+def test_chance_stands_beside_every_number(page: Document) -> None:
+    floor = noise_floor(np.full(20, 50), 0.9)
+    grid = grid_of(page, "toy", "Methods")
+    titles = [column.title for column in grid.columns]
+    for row in grid.parts[-1].rows:
+        assert row[titles.index("T-CV by chance")].text == f"{floor.median:.3f}"
+        assert row[titles.index("T-SS by chance")].text == f"{slope_floor(20):.3f}"
+
+
+def test_the_difference_to_the_published_is_divided_into_chance_and_the_rest() -> None:
+    tasks = [comparison(0.9, task="one"), comparison(0.9, task="two")]
+    page = adaptivity_report({each.task: [each] for each in tasks})
+    (section,) = (part for part in page.sections if part.title == "Label sets: averages over tasks")
+    (line,) = (line for line in section.lines if line.question == "Chance")
+    here = average_records(tasks)
+    known = printed("t_cv")[0.9]
+    gap = np.mean([abs(r.value - known[r.model]) for r in here if r.metric == "t_cv"])
+    floors = [
+        noise_floor(np.full(cells, rows // cells), 0.9).median
+        for cells, rows in ((20, 1000), (50, 20_000))
+    ]
+    assert f"On average T-CV is {gap:.3f} from the published; " in line.text
+    assert f"chance explains up to {floors[0] - floors[1]:.3f} of it" in line.text
+
+
+def test_ranks_fall_as_ease_rises_where_the_classifier_is_sure_of_easy_rows() -> None:
+    rng = np.random.default_rng(0)
+    ease = np.repeat(np.arange(4.0), 50)
+    probabilities = rng.dirichlet(np.ones(5), 200)
+    y = rng.integers(5, size=200)
+    sure = ease == 3
+    probabilities[sure] = np.eye(5)[y[sure]]
+    found = RankByEase.of(
+        Classified(name="toy", y=y, eases={"given": ease}, probabilities=probabilities), 4
+    )
+    ranks = 1.0 + (probabilities > probabilities[np.arange(200), y][:, None]).sum(axis=1)
+    np.testing.assert_allclose(found.rank, ranks.reshape(4, 50).mean(axis=1))
+    assert found.rank[-1] == 1.0
+    assert found.error[-1] == 0.0
+    page = adaptivity_report({"toy": [comparison(0.9), replace(found, task="toy")]})
+    (section,) = (p for p in page.sections if p.title == "Do easier inputs have better ranks?")
+    rho = stats.spearmanr(np.arange(4), found.rank).statistic
+    assert f"−{abs(rho):.3f}" in section.lines[0].text
+    (figure,) = section.choices[0].options[0].figures
+    np.testing.assert_array_equal(figure.layers[0].y, found.rank)
+
+
+def test_a_page_of_many_worlds_leaves_each_to_a_file_beside_it(tmp_path: Path) -> None:
+    worlds = [f"task {k}" for k in range(13)]
+    page = adaptivity_report({name: [comparison(0.9, task=name)] for name in worlds})
+    assert save_pages(page, tmp_path / "few.html", worlds[:1]) == (tmp_path / "few.html",)
+    main, each = save_pages(page, tmp_path / "all.html", worlds)
+    assert each.name == "all-each.html"
+    whole, rest = main.read_text("utf-8"), each.read_text("utf-8")
+    assert each.name in whole
+    assert main.name in rest
+    for section in page.sections:
+        own = f'id="{section.anchor}"'
+        assert (own in rest) == (section.title in worlds)
+        assert (own in whole) == (section.title not in worlds)
+    assert save_pages(page, tmp_path / "all.md", worlds) == (tmp_path / "all.md",)
 
 
 def test_validations_have_sections_of_their_own() -> None:

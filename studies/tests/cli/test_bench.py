@@ -49,6 +49,18 @@ def test_a_plan_runs_and_goes_on(folder: str) -> None:
 
 
 @pytest.mark.slow
+def test_a_plan_runs_on_one_of_its_worlds(folder: str) -> None:
+    world, *others = load_plan("smoke").worlds
+    assert others
+    ran = call("run", "smoke", "--store", folder, "--jobs", "0", "--world", world)
+    assert ran.exit_code == 0, ran.output
+    done = survey(load_plan("smoke"), Store(folder)).done()
+    assert {trial.labels["world"] for trial in done} == {world}
+    wrong = call("run", "smoke", "--store", folder, "--world", "nowhere")
+    assert "--world must be one of line, fan" in str(wrong.exception)
+
+
+@pytest.mark.slow
 def test_status_counts_and_tells_why(folder: str) -> None:
     empty = call("status", "smoke", "--store", folder)
     assert empty.exit_code == 0

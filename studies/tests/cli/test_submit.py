@@ -192,6 +192,6 @@ def test_what_ships_of_a_method_is_shown_where_its_library_is_missing(
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     told = call("submit", "my_methods:Plain", "--plan", "few.toml", "--store", "kept")
     assert told.exit_code == 0, told.output
-    assert "lightgbm" in told.stdout
+    assert "LightGBM" in told.stdout
     refused = call("submit", "my_methods:Plain", "--plan", "few.toml", "--with-plan")
     assert 'pip install "howsure-studies[trees]"' in str(refused.exception)

@@ -295,14 +295,15 @@ def test_ece_varies_as_its_size_has_it_here_as_published() -> None:
     worlds = [
         TaskExperiments(name=name, studies=tuple(own))
         for name, own in study_shipped("congruence").results.items()
+        if not name.startswith("nuclei-")  # which the paper does not have
     ]
     ours = reliability_of(worlds)
     assert ours is not None
-    assert ours.ece[ours.known].mean() > 2.0 * theirs.ece.mean()
+    assert ours.ece[ours.answered].mean() > 2.0 * theirs.ece.mean()
     for pairs, of in ((theirs, ours), (ours, theirs)):
-        expected, seen = pairs.ece_expected(of).mean(), of.ece[of.known].mean()
+        expected, seen = pairs.ece_expected(of).mean(), of.ece[of.answered].mean()
         assert abs(np.log(expected / seen)) < np.log(1.25)
-        assert np.corrcoef(np.log(of.size[of.known]), np.log(of.ece[of.known]))[0, 1] < -0.85
+        assert np.corrcoef(np.log(of.size[of.answered]), np.log(of.ece[of.answered]))[0, 1] < -0.85
 
 
 def test_a_single_pair_has_no_test() -> None:

@@ -134,12 +134,13 @@ def test_the_small_plan_has_a_page_without_data_or_store(
     assert (FOLDER / "congruence_small.parquet").stat().st_size < 400_000
     page = study_of("congruence").page(study_shipped("congruence"))
     assert [part.title for part in page.sections] == [
+        *("nuclei-home", "nuclei-experiment", "nuclei-magnified", "nuclei-stained"),
         *("docstrings-words", "docstrings-sentences", "blood-encoded", "digits-encoded"),
         *("blood-fixed", "wave", "cells", "blood", "digits"),
         *("Reliability", "Methods over all worlds", "Comparison with the published numbers"),
     ]
     assert page.headline is not None
-    assert page.headline.text.startswith("Not all: CCE finds a model misspecified at some x in 28")
+    assert page.headline.text.startswith("Not all: CCE finds a model misspecified at some x in 44")
     check_words(page)
 
 
@@ -148,7 +149,7 @@ def test_noise_on_blood_shows_where_gamma_of_y_stays() -> None:
     rising = {}
     results = study_shipped("congruence").results
     for world in ("blood", "blood-fixed"):
-        whole = TaskExperiments(name=world, studies=tuple(results[world])).whole
+        whole = TaskExperiments(name=world, studies=tuple(results[world])).combined
         assert whole.monotonicity is not None
         curves = [curve for curve in whole.monotonicity.curves if curve.kind == "label_noise"]
         rising[world] = [curve.pages["cce"][1] <= 0.05 for curve in curves]

@@ -248,7 +248,7 @@ def test_a_plan_in_several_profiles_stands_for_the_small_one() -> None:
     [
         (
             "shift",
-            "profile of plan 'shift' must be one of cells, longer, paper, scale, small, tables",
+            "profile of plan 'shift' must be one of cells, longer, nuclei, paper, scale, small",
         ),
         ("smoke", "none"),
     ],

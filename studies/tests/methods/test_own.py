@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.base import BaseEstimator
 
-from howsure import Distribution, Intervals, Samples
+from howsure import Distribution, Intervals, Samples, Table
 from howsure.core.errors import InputError
 from howsure_studies.engine import make_method, method_identity
 from howsure_studies.methods.catalogue import method_named, method_spec
@@ -112,6 +113,39 @@ class SaysIt(Bare):
     coverage = 0.9
 
 
+class WithMean(Mine):
+    """Both intervals in columns; `form` makes of them what predict returns."""
+
+    form: Any = dict
+
+    def predict(self, x: Any) -> Any:
+        lower, upper = self.ends(x)
+        columns = {"lower": lower, "upper": upper}
+        reach = REACH * self.sd / 5
+        ends = {"ci_lower": np.full(len(x), self.mean - reach), "ci_upper": lower * 0 + self.mean}
+        return type(self).form(columns | ends)
+
+
+class InFrame(WithMean):
+    form = pd.DataFrame
+
+
+class InTable(WithMean):
+    form = staticmethod(lambda columns: Table(columns, coverage=0.9))
+
+
+class ByName(WithMean):
+    form = staticmethod(lambda columns: {f"{name}_90": each for name, each in columns.items()})
+
+
+class OneEnd(WithMean):
+    form = staticmethod(lambda columns: {k: v for k, v in columns.items() if k != "ci_lower"})
+
+
+class OnlyMean(WithMean):
+    form = staticmethod(lambda columns: {k: v for k, v in columns.items() if k.startswith("ci")})
+
+
 class Holds(Mine):
     """Holds a method, which it is not."""
 
@@ -199,6 +233,36 @@ def test_a_class_of_its_own_is_tested_like_any_method(kind: type, given: Any) ->
     law = pointwise("linear", Mine, coverages=(0.9,), trials=3, n_train=40, n_test=20)
     if kind not in (Drawn,):
         np.testing.assert_allclose(result.lower, law.lower, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [WithMean, InFrame, InTable, ByName])
+def test_columns_are_a_confidence_interval_of_the_mean(kind: type) -> None:
+    stated = () if kind in (InTable, ByName) else (0.9,)
+    y = np.arange(50.0)
+    fitted = as_method(kind, stated or None).fit(y[:, None], y, np.random.default_rng(0))
+    predictions = fitted.predict(y[:3, None])
+    reach = REACH * y.std()
+    for given, lower, upper in (
+        (predictions.outcome, y.mean() - reach, y.mean() + reach),
+        (predictions.mean, y.mean() - reach / 5, y.mean()),
+    ):
+        ends = given.interval(0.9)
+        np.testing.assert_allclose(ends[0], np.full(3, lower))
+        np.testing.assert_allclose(ends[1], np.full(3, upper))
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (OneEnd, "OneEnd.predict.x.: ci_lower and ci_upper must be given together, got ci_upper"),
+        (OnlyMean, "OnlyMean.predict.x.: must return a prediction of y beside the confidence"),
+    ],
+)
+def test_a_confidence_interval_alone_or_with_one_end_is_refused(kind: type, words: str) -> None:
+    y = np.arange(50.0)
+    fitted = as_method(kind, (0.9,)).fit(y[:, None], y, np.random.default_rng(0))
+    with pytest.raises(InputError, match=words):
+        fitted.predict(y[:3, None])
 
 
 def test_without_a_coverage_the_methods_own_is_asked() -> None:

@@ -1,10 +1,11 @@
-"""Readers of blood pictures and rotated digits: made files, broken files, and the real ones."""
+"""Readers of blood, digits and nuclei: made files, broken files, and the real ones."""
 
 from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from extras import needs
 from howsure.core.errors import InputError
 from howsure_studies.tasks import DataNotFoundError
 from howsure_studies.tasks.files import UnreadableError
-from howsure_studies.tasks.images import read_blood, rotated_digits
+from howsure_studies.tasks.images import image_task, read_blood, rotated_digits
 from howsure_studies.tasks.images.small import read_digits, turned
 
 Folder = Callable[[str], Path]
@@ -160,3 +161,119 @@ def test_real_files(data_dir: Folder) -> None:
     images, digits = read_digits(data_dir("img_mnist_t10k"))
     assert np.bincount(digits).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
     assert round(float(images.mean() / 255), 4) == 0.1325
+
+
+# Nuclei: images with masks
+
+KINDS = {
+    "home": (696, 520),
+    "experiment": (256, 256),
+    "magnified": (360, 360),
+    "stained": (320, 256),
+}
+DISCS = [(20, 20, 6), (20, 90, 9), (100, 40, 5), (100, 51, 7)]
+"""Row, column and radius of the nuclei of every image; the last two touch."""
+
+
+def disc(height: int, width: int, row: int, column: int, radius: int) -> np.ndarray:
+    down, right = np.ogrid[:height, :width]
+    return np.asarray((down - row) ** 2 + (right - column) ** 2 <= radius**2)
+
+
+def write_nuclei(folder: Path, images: int = 6, *, published: bool = False) -> None:
+    """Images of each kind, by a table, or each in a folder with a mask for each nucleus."""
+    image = needs("PIL.Image")
+    lines = ["image,mask,source_id,modality,width,height,nuclei"]
+    for inner in () if published else ("images", "masks"):
+        (folder / inner).mkdir(parents=True)
+    for kind, (width, height) in KINDS.items():
+        masks = [disc(height, width, *where) for where in DISCS]
+        union = np.any(masks, axis=0)
+        for number in range(images):
+            pixels = np.repeat(np.asarray(10 + number + 30 * union, np.uint8)[..., None], 3, axis=2)
+            if kind == "stained":
+                pixels[..., 0] += 1
+            key = f"{kind}{number}"
+            if published:
+                own = folder / "stage1_train" / key
+                for inner in ("images", "masks"):
+                    (own / inner).mkdir(parents=True)
+                image.fromarray(pixels).save(own / "images" / f"{key}.png")
+                for at, mask in enumerate(masks):
+                    image.fromarray(np.asarray(255 * mask, np.uint8)).save(
+                        own / "masks" / f"{at}.png"
+                    )
+            else:
+                image.fromarray(pixels).save(folder / "images" / f"{key}.png")
+                image.fromarray(union).save(folder / "masks" / f"{key}.png")
+                modality = "stained" if kind == "stained" else "fluorescence"
+                lines.append(f"{key}.png,{key}.png,x,{modality},{width},{height},{len(DISCS)}")
+    if not published:
+        (folder / "index.csv").write_text("\n".join(lines))
+
+
+def test_nuclei_are_cut_in_patches_and_divided_by_image(tmp_path: Path) -> None:
+    write_nuclei(tmp_path)
+    task = image_task("nuclei-pixels", folder=tmp_path, complete=False)
+    assert task.tests == ("experiment", "magnified", "stained", "home")
+    sizes = {}
+    for name in ("train", "val", *task.tests):
+        part = task.part(name)
+        sizes[name] = len({key.split("/")[0] for key in part.ids.tolist()})
+        width, height = KINDS.get(name, KINDS["home"])
+        union = np.any([disc(height, width, *where) for where in DISCS], axis=0)
+        for picture, count, key in zip(part.x, part.y, part.ids.tolist(), strict=True):
+            down, across = divmod(int(key.split("/")[1]), width // 64)
+            own = union[64 * down : 64 * down + 64, 64 * across : 64 * across + 64]
+            assert count == own.sum() > 0
+            assert ((picture[..., 1] > picture[..., 1].min()) == own).all()
+    assert sizes == {"train": 4, "val": 1, "home": 1, "experiment": 6, "magnified": 6, "stained": 6}
+    images = [key.split("/")[0] for name in ("train", "val", "home") for key in task.part(name).ids]
+    assert len(set(images)) == 6  # no image is in two parts
+
+
+def test_patches_without_a_nucleus_may_stay(tmp_path: Path) -> None:
+    write_nuclei(tmp_path, 1)
+    options: dict[str, Any] = {"folder": tmp_path, "complete": False}
+    kept = image_task("nuclei-pixels", empty="keep", **options).test
+    dropped = image_task("nuclei-pixels", **options).test
+    assert len(kept) == 16
+    np.testing.assert_array_equal(kept.ids[kept.y > 0], dropped.ids)
+    with pytest.raises(InputError, match="empty must be drop or keep, got 'no'"):
+        _ = image_task("nuclei-pixels", **{**options, "empty": "no"}).test
+    with pytest.raises(InputError, match="must contain 664 images, got 4: the download"):
+        _ = image_task("nuclei-pixels", folder=tmp_path).test
+
+
+@pytest.mark.parametrize("published", [False, True])
+def test_nuclei_that_touch_are_counted_each(tmp_path: Path, published: bool) -> None:
+    write_nuclei(tmp_path, 1, published=published)
+    task = image_task("nuclei-count", folder=tmp_path, complete=False)
+    assert task.counts
+    for name in ("experiment", "magnified", "stained"):
+        counts = dict(zip(task.part(name).ids.tolist(), task.part(name).y.tolist(), strict=True))
+        across = KINDS[name][0] // 64
+        where = [row // 64 * across + column // 64 for row, column, _ in DISCS]
+        wanted = {f"{name}0/{at}": float(where.count(at)) for at in sorted(set(where))}
+        assert {key: count for key, count in counts.items() if count} == wanted
+
+
+def test_a_mask_of_another_shape_is_refused(tmp_path: Path) -> None:
+    write_nuclei(tmp_path, 1)
+    needs("PIL.Image").fromarray(np.ones((5, 5), bool)).save(tmp_path / "masks" / "stained0.png")
+    with pytest.raises(InputError, match=r"1 of 1 images cannot be read: stained0\.png"):
+        _ = image_task("nuclei-pixels", folder=tmp_path, complete=False).part("stained")
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_nuclei_of_the_data_science_bowl(data_dir: Folder) -> None:
+    folder = data_dir("img_nuclei_dsb2018")
+    rows = {}
+    for empty in ("drop", "keep"):
+        task = image_task("nuclei-count", folder=folder, empty=empty)
+        rows[empty] = [len(task.part(name)) for name in ("train", "val", *task.tests)]
+    assert rows["keep"] == [4800, 1200, 5344, 2250, 2140, 1200]
+    assert rows["drop"] == [3863, 964, 3907, 2087, 1784, 953]
+    y = image_task("nuclei-pixels", folder=folder).part("magnified").y
+    assert y.sum() == 2550238  # pixels of the masks, margins of images left out

@@ -227,7 +227,9 @@ def test_brain_names_what_is_wrong(tmp_path: Path) -> None:
     image.unlink()
     refused("each mask its image, got 1 alone: BRATS_001", "brain-tumour-pixels", folder, "val")
     (folder / "labelsTr" / "BRATS_001.nii.gz").unlink()
-    refused("no tumour in part 'train': zero images remain", "brain-tumour-pixels", folder)
+    refused(
+        "no masked pixel in the part 'train': zero images remain", "brain-tumour-pixels", folder
+    )
 
 
 def test_a_plane_of_one_value_is_black() -> None:

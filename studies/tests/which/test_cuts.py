@@ -36,7 +36,7 @@ def test_no_row_and_no_unit_is_in_two_parts(shape: str, seed: int) -> None:
     cut = cut_rows(table, **{**ASKED, "seed": seed, "shifted": "late" in shape})
     every = np.concatenate([cut.train, cut.calibration, cut.test])
     assert len(set(every.tolist())) == len(every)
-    assert sorted(cut.known) == sorted([*cut.train, *cut.calibration])
+    assert sorted(cut.with_y) == sorted([*cut.train, *cut.calibration])
     if table.units is not None:
         seen = [set(table.units[rows]) for rows in (cut.train, cut.calibration, cut.test)]
         assert len(set.union(*seen)) == sum(map(len, seen))
@@ -82,11 +82,11 @@ def test_shifted_rows_are_in_the_test_alone(shape: str) -> None:
     assert table.shifted is not None
     cut = cut_rows(table, **{**ASKED, "shifted": True})
     assert table.shifted[cut.test].all()
-    assert not table.shifted[cut.known].any()
+    assert not table.shifted[cut.with_y].any()
     assert len(cut.test) == 100
     mixed = cut_rows(table, **ASKED)  # where the shift is not asked for, rows are of both kinds
     assert 0 < table.shifted[mixed.test].mean() < 1
-    assert 0 < table.shifted[mixed.known].mean() < 1
+    assert 0 < table.shifted[mixed.with_y].mean() < 1
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -104,7 +104,7 @@ def test_a_result_is_the_method_fitted_and_judged_by_hand(made: Combined) -> Non
         cut,
         calibration=stated(cut.train, "train", cut.calibration),
         test=stated(cut.train, "train", cut.test),
-        whole=stated(cut.known, "known", cut.test),
+        whole=stated(cut.with_y, "known", cut.test),
     )
     given = own(made, "later", "line")
     for name in ("score", "coverage", "width", "worst", "states"):
@@ -124,7 +124,7 @@ def test_ends_that_equal_y_cover_it(tmp_path: Path) -> None:
     given = own(found(told, store), "tenths", "climatology")
     cut = cut_rows(TENTHS, seed=0, rows=200, calibration=0.3, test=80, shifted=False)
     y = TENTHS.part.y
-    low, high = np.quantile(y[cut.known], [0.05, 0.95])
+    low, high = np.quantile(y[cut.with_y], [0.05, 0.95])
     assert (y[cut.test] == low).any() or (y[cut.test] == high).any()
     share = np.mean((low <= y[cut.test]) & (y[cut.test] <= high))
     assert given.covered("all") == share

@@ -45,7 +45,9 @@ CONTRASTS: Final = (
 )
 """Methods whose difference is asked for: groups by ease against none, against the same guarantee,
 and, by way of thresholds from random rows, what few rows a group cost and what ease brings."""
-_MARGINAL: Final = ("set_deficit", "set_excess", "empirical_coverage", "set_size", "width")
+_SIZES: Final = ("set_size", "set_deficit", "set_excess", "width")
+_MARGINAL: Final = (*_SIZES, "empirical_coverage")
+_UNKNOWN: Final = (math.nan, math.nan)
 
 
 @frozen(kw_only=True, eq=False)
@@ -152,8 +154,8 @@ class MethodComparison:
 
     def median(self, measure: str) -> FloatArray:
         """Median over the repeats with an answer, shape (methods,); NaN where none has one."""
-        columns = (column[np.isfinite(column)] for column in self.of(measure).T)
-        return np.array([np.median(known) if len(known) else math.nan for known in columns])
+        self.of(measure)
+        return _medians(self)[:, self.measures.index(measure)]
 
     def medians(self, measure: str) -> dict[str, float]:
         """The same by method."""
@@ -190,41 +192,62 @@ class MethodComparison:
 
     def records(self) -> tuple[Record, ...]:
         """The median of every measure and method; options hold the range over repeats."""
-        return tuple(
-            self._record(number, measure)
-            for number in range(len(self.methods))
-            for measure in self.measures
-        )
+        return _records(self)
 
-    def _record(self, number: int, measure: str) -> Record:
-        column = self.of(measure)[:, number]
+
+@lru_cache(maxsize=512)
+def _medians(comparison: MethodComparison) -> FloatArray:
+    """See `MethodComparison.median`, of every measure: shape (methods, measures)."""
+    return _over_repeats(comparison.values, np.median)
+
+
+def _over_repeats(values: FloatArray, statistic: Callable[..., Any]) -> FloatArray:
+    """A statistic of each column over the repeats with an answer; NaN where none has one."""
+    found = statistic(values, axis=0)
+    for place in zip(*np.nonzero(~np.isfinite(values).all(axis=0)), strict=True):
+        column = values[(slice(None), *place)]
         known = column[np.isfinite(column)]
-        low, high = np.quantile(known, [0.05, 0.95]) if len(known) else (math.nan, math.nan)
-        size = measure in ("set_size", "set_deficit", "set_excess", "width")
-        chance = {"t_cv": (self.floor.median, self.floor.upper), "t_ss": (0.0, self.slope_floor)}
-        null, upper = chance.get(measure, (math.nan, math.nan))
-        return Record(
+        found[place] = statistic(known) if len(known) else math.nan
+    return np.asarray(found)
+
+
+@lru_cache(maxsize=512)
+def _records(comparison: MethodComparison) -> tuple[Record, ...]:
+    """See `MethodComparison.records`: a page asks for the same ones many times."""
+    medians = _medians(comparison)
+    low, high = (
+        _over_repeats(comparison.values, partial(np.quantile, q=level)) for level in (0.05, 0.95)
+    )
+    answered = np.isfinite(comparison.values).sum(axis=0)
+    floor = comparison.floor
+    chance = {"t_cv": (floor.median, floor.upper), "t_ss": (0.0, comparison.slope_floor)}
+    return tuple(
+        Record(
             metric=measure,
-            value=float(np.median(known)) if len(known) else math.nan,
-            n=float(self.test_rows),
+            value=float(medians[at]),
+            n=float(comparison.test_rows),
             direction=_direction(measure),
-            units=self.units if size else "1",
+            units=comparison.units if measure in _SIZES else "1",
             notion=Notion.MARGINAL if measure in _MARGINAL else Notion.LOCAL,
-            target=self.coverage if measure == "empirical_coverage" else math.nan,
-            null=null,
-            null_upper=upper,
-            coverage=self.coverage,
-            model=self.methods[number],
-            group=f"task={self.task}",
-            reason=self.reasons.get((self.methods[number], measure), ""),
+            target=comparison.coverage if measure == "empirical_coverage" else math.nan,
+            null=chance.get(measure, _UNKNOWN)[0],
+            null_upper=chance.get(measure, _UNKNOWN)[1],
+            coverage=comparison.coverage,
+            model=method,
+            group=f"task={comparison.task}",
+            reason=comparison.reasons.get((method, measure), ""),
             options={
-                "repeats": float(self.repeats),
-                "answered": float(len(known)),
-                "low_5": float(low),
-                "high_95": float(high),
-                "ease": self.ease,
+                "repeats": float(comparison.repeats),
+                "answered": float(answered[at]),
+                "low_5": float(low[at]),
+                "high_95": float(high[at]),
+                "ease": comparison.ease,
             },
         )
+        for number, method in enumerate(comparison.methods)
+        for k, measure in enumerate(comparison.measures)
+        for at in [(number, k)]
+    )
 
 
 def _direction(measure: str) -> Direction:
@@ -310,9 +333,12 @@ def _averages(tasks: Sequence[MethodComparison]) -> Iterator[Record]:
             tables[f"{measure}_rank"] = [
                 each.ranks(measure).shared_ranks if each.decides else unknown for each in tasks
             ]
-    floors = [each.floor.median for each in tasks]
+    floors = {
+        "t_cv": [each.floor.median for each in tasks],
+        "t_ss": [each.slope_floor for each in tasks],
+    }
     for measure, table in tables.items():
-        ends = (min(floors), max(floors)) if measure == "t_cv" else (math.nan, math.nan)
+        chance = floors.get(measure, _UNKNOWN)
         for method, column in zip(tasks[0].methods, np.asarray(table, dtype=float).T, strict=True):
             value, error = (agreed_mean if measure.endswith("_rank") else mean_of)(column)
             answered = int(np.isfinite(column).sum())
@@ -322,8 +348,8 @@ def _averages(tasks: Sequence[MethodComparison]) -> Iterator[Record]:
                 value=value,
                 standard_error=error,
                 direction=_direction(measure),
-                null_lower=ends[0],
-                null_upper=ends[1],
+                null_lower=min(chance),
+                null_upper=max(chance),
                 coverage=tasks[0].coverage,
                 model=method,
                 reason="" if answered else next(reasons, ""),

@@ -12,6 +12,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 from typing import Any, Final, Literal, final
 
 import numpy as np
@@ -55,7 +56,7 @@ from howsure_studies.adaptivity.comparison import (
     random_split,
 )
 from howsure_studies.adaptivity.image_jitter import Brightness, Contrast, Saturation
-from howsure_studies.methods.options import attribute, made, options_of, thing
+from howsure_studies.methods.options import attribute, call_with_options, options_of, thing
 
 SCORES: Final = ("LAC", "APS", "RAPS", "SAPS")
 """The paper's methods that know no groups by ease."""
@@ -90,6 +91,35 @@ _FAMILIES: Final[Mapping[str, Literal["raps", "saps", "o_lac", "o_saps"]]] = {
     "O-LAC": "o_lac",
     "O-SAPS": "o_saps",
 }
+
+
+@final
+@frozen(kw_only=True, eq=False)
+class RankByEase:
+    """The mean rank of the true class in cells of equal numbers of rows by ease, hardest first.
+
+    Attributes
+    ----------
+    task : str
+        The classifier and its rows.
+    rank, error : ndarray of float, shape (bins,)
+        The mean of each cell, and its standard error.
+    """
+
+    task: str
+    rank: FloatArray
+    error: FloatArray
+
+    @classmethod
+    def of(cls, task: Classified, bins: int) -> RankByEase:
+        """The ranks of a classifier's rows."""
+        order = np.argsort(task.ease, kind="stable")
+        cells = np.array_split(label_rank(task.probabilities, task.y)[order], bins)
+        return cls(
+            task=task.name,
+            rank=np.array([cell.mean() for cell in cells]),
+            error=np.array([cell.std(ddof=1) / math.sqrt(len(cell)) for cell in cells]),
+        )
 
 
 @final
@@ -254,7 +284,6 @@ TRANSFORMATIONS: Final[Mapping[str, Callable[[float, FloatArray], Perturbation]]
 }
 """Ways of disturbing images by name: normal noise of so many standard deviations of the pixels,
 factors of brightness, of contrast and of saturation (of colour images) from 1 ± size."""
-_LETTERS: Final = 20_000
 
 
 def _small_digits() -> tuple[FloatArray, IntArray]:
@@ -271,20 +300,21 @@ def _mnist() -> tuple[FloatArray, IntArray]:
     return images / 255.0, digits
 
 
-def _letters() -> tuple[FloatArray, IntArray, FloatArray]:
+def _letters(count: int) -> tuple[FloatArray, IntArray, FloatArray]:
     from howsure_studies.tasks.images import draw_letters
 
-    return draw_letters(_LETTERS)
+    return draw_letters(count)
 
 
 IMAGES: Final[Mapping[str, Callable[[], tuple[AnyArray, ...]]]] = {
     "digits": _small_digits,
     "mnist": _mnist,
-    "letters": _letters,
+    "letters": partial(_letters, 20_000),
+    "letters-56000": partial(_letters, 56_000),
 }
 """Images in [0, 1] with their classes, by name: 1,797 digits of scikit-learn; the 10,000 test
-images of MNIST, which must be on this machine; 20,000 drawn letters in colour, of 36 classes, with
-the true chance of each class."""
+images of MNIST, which must be on this machine; 20,000 or 56,000 drawn letters in colour, of 36
+classes, with the true chance of each class."""
 
 
 def transformation(name: str, images: FloatArray) -> Perturbation:
@@ -480,7 +510,7 @@ class LabelMethod:
         """The method at a coverage."""
         offered = {"coverage": coverage, "seed": seed, "model": model}
         given = {key: value for key, value in offered.items() if key in self.takes}
-        method = made(self.factory, {**self.options, **given}, self.what)
+        method = call_with_options(self.factory, {**self.options, **given}, self.what)
         if not hasattr(method, "calibrate"):
             raise InputError(f"{self.what} must have calibrate(x, y), got {method!r}")
         return method

@@ -29,7 +29,8 @@ from howsure.report.document import (
     VerdictLine,
     glossary,
 )
-from howsure.report.grids import number_cell
+from howsure.report.grids import number_cell, sort_key
+from howsure.topics.association import spearman
 from howsure_studies.adaptivity.comparison import (
     RANKED,
     MethodComparison,
@@ -39,6 +40,7 @@ from howsure_studies.adaptivity.comparison import (
     floor_of,
 )
 from howsure_studies.adaptivity.intervals import CLIPPED, DRAWN
+from howsure_studies.adaptivity.label_sets import RankByEase
 from howsure_studies.adaptivity.validation import VALIDATED, MethodValidation, correlation_ranks
 from howsure_studies.engine import (
     OwnNumber,
@@ -76,10 +78,11 @@ TITLES: Final[Mapping[str, str]] = {
 }
 """What figures and tables call the measures."""
 _COLUMNS: Final[Mapping[str, str]] = {
-    **{"t_cv": "T-CV", "t_cv_rank": "T-CV rank", "t_ss": "T-SS", "t_ss_rank": "T-SS rank"},
+    **{"t_cv": "T-CV", "t_cv_floor": "T-CV by chance", "t_cv_rank": "T-CV rank"},
+    **{"t_ss": "T-SS", "t_ss_floor": "T-SS by chance", "t_ss_rank": "T-SS rank"},
     **TITLES,
 }
-"""The same, with ranks."""
+"""The same, with ranks and with what chance alone shows."""
 _QUESTIONS: Final[Mapping[str, str]] = {
     "t_cv": "Which methods have equal coverage for easy and hard inputs?",
     "t_ss": "Whose sets or intervals grow with difficulty?",
@@ -102,19 +105,27 @@ _PAPERS: Final = {"labels": "ImageNet, nine nets", "y": "visual acuity, four net
 """What the published averages are over, by the units of sizes."""
 _VALIDATION: Final = ("Property 1, 36 settings", 36)
 _PLACES: Final = tuple(f"rank_{place}" for place in range(1, len(VALIDATED) + 1))
+_AS_MANY_ROWS: Final = "50,000 rows"
+"""The variant whose test rows are as many as the paper's."""
 _PRINTED_CELLS: Final = {
     **dict.fromkeys(("", "clipped", "50 cells"), ""),
-    **{"20 cells": ", 20 cells", "100 cells": ", 100 cells"},
+    **{"20 cells": ", 20 cells", "100 cells": ", 100 cells", _AS_MANY_ROWS: ""},
 }
 """Variants of tasks that the paper has too, and how its tasks are called there."""
 _PAPERS_CELLS: Final = {"labels": (50, 20_000)}
 """Cells and test rows of the published, where they are known."""
 _WHY: Final = "other data and models: ImageNet, its networks and images of eyes are not available"
+_MAX_TASKS_BY_COLOUR: Final = 8
+"""The most tasks that colours tell apart."""
 _STATES: Final[Mapping[Tone, str]] = {"bad": "Gap", "undecided": "No gap shown"}
 _GROUPS: Final[Mapping[Tone, str]] = {
     "bad": "Significant coverage gap",
     "undecided": "No significant gap",
 }
+_FLOORS: Final = (
+    "By chance: the median T-CV of a correctly specified model, and the T-SS that sets which "
+    "ignore difficulty exceed in 5 % of cases, with as many rows and cells."
+)
 _RANKS: Final = (
     "Ranks are shared: 1 + the number of methods that are significantly better (Friedman, then "
     "Wilcoxon–Holm)."
@@ -124,7 +135,7 @@ Spoken = Mapping[str, MethodComparison]
 
 
 def adaptivity_report(
-    results: Mapping[str, Sequence[MethodComparison | MethodValidation]],
+    results: Mapping[str, Sequence[MethodComparison | MethodValidation | RankByEase]],
     *,
     coverage: float | None = None,
     facts: Mapping[str, str] | None = None,
@@ -134,8 +145,8 @@ def adaptivity_report(
 
     Parameters
     ----------
-    results : mapping of str to sequence of MethodComparison and MethodValidation
-        By task: comparisons at one coverage or several, and what measures say of methods.
+    results : mapping of str to sequence of MethodComparison, MethodValidation and RankByEase
+        By task: comparisons at one coverage or several, what measures say of methods, and ranks.
     coverage : float, optional
         The nominal coverage that sentences speak of; of each task 0.9, or the highest below it,
         if omitted.
@@ -158,8 +169,9 @@ def adaptivity_report(
         for name, of_task in results.items()
     }
     every = [result for of_task in compared.values() for result in of_task]
-    given = (result for of_task in results.values() for result in of_task)
+    given = [result for of_task in results.values() for result in of_task]
     checks = [result for result in given if isinstance(result, MethodValidation)]
+    ranks = [result for result in given if isinstance(result, RankByEase)]
     if not every or not all(compared.values()):
         raise InputError("results must contain at least one comparison for each task, got none")
     if coverage is not None:
@@ -203,6 +215,7 @@ def adaptivity_report(
                 for (kind, variant), own in averages.items()
                 if not variant and float(own[0].options["tasks"]) > 1
             ),
+            *_rank_section(ranks),
             *_difference_section(compared, variants, coverage),
             *_variant_sections(averages, set(variants.values())),
             *(_section(name, of_task, wanted[name]) for name, of_task in main.items()),
@@ -279,6 +292,46 @@ def _average_section(kind: str, records: Sequence[Record], coverage: float | Non
     )
 
 
+def _rank_section(ranks: Sequence[RankByEase]) -> Iterator[Section]:
+    """Whether the true class ranks higher where inputs are easier: the paper's figure 1."""
+    if not ranks:
+        return
+    cells = np.arange(1.0, 1.0 + max(len(each.rank) for each in ranks))
+    falls = [spearman(cells[: len(each.rank)], each.rank).value for each in ranks]
+    low, high = (formats.fixed(end(falls), 3) for end in (min, max))
+    figure = Figure(
+        name="rank_by_ease",
+        question="Does the rank of the true class fall as ease rises?",
+        title="Mean rank of the true class by ease",
+        reading="Cells have equal numbers of rows, the hardest first. 1: the likeliest class.",
+        x=Axis(title="Cell by ease"),
+        y=Axis(title="Mean rank of the true class"),
+        layers=tuple(
+            Layer(
+                mark=Mark.LINE,
+                x=cells[: len(each.rank)],
+                y=each.rank,
+                series=each.task.partition(",")[0],
+                colour=colour,
+            )
+            for colour, each in enumerate(ranks)
+        ),
+    )
+    yield Section(
+        title="Do easier inputs have better ranks?",
+        lines=(
+            VerdictLine(
+                text=(
+                    "By cells, ease and the mean rank of the true class have rank correlations of "
+                    f"{low} to {high}; as published, ranks fall."
+                ),
+                question="Rank by ease",
+            ),
+        ),
+        choices=choice_of("", [("", figure)]),
+    )
+
+
 def _variant_sections(
     averages: Mapping[tuple[str, str], Sequence[Record]], named_variants: Collection[str]
 ) -> Iterator[Section]:
@@ -293,10 +346,17 @@ def _variant_sections(
         def variant_title(record: Record) -> str:
             return f"{record.options['variant']}, nominal {formats.level(record.coverage)}"
 
+        as_many = [r for r in records if r.options["variant"] == _AS_MANY_ROWS]
+        level = coverage_of((r.coverage for r in as_many), None) if as_many else math.nan
+        lines = _pattern([r for r in as_many if r.coverage == level], _units(kind))
         (grid,) = _numbers("Averages by variant", records, _means(records), by=variant_title)
         if len(grid.parts) == 1:  # which variant it is must be told all the same
             grid = replace(grid, parts=(replace(grid.parts[0], title=variant_title(records[0])),))
-        yield Section(title=f"{kind}: variants", grids=(grid,))
+        yield Section(
+            title=f"{kind}: variants",
+            lines=tuple(replace(line, question=f"{line.question}, 50,000 rows") for line in lines),
+            grids=(grid,),
+        )
 
 
 def _means(records: Sequence[Record]) -> str:
@@ -422,10 +482,26 @@ def _numbers(
     by: str | Callable[[Record], str] = "coverage",
 ) -> tuple[Grid, ...]:
     """Averages or medians of every measure and ranks, one part a coverage."""
-    measured = {record.metric for record in records}
-    columns = {name: measure for measure, name in _COLUMNS.items() if measure in measured}
-    grid = pivot(records, title, columns=columns, parts=by, show=_average, notes=notes)
+    floors = [
+        replace(record, metric=f"{record.metric}_floor")
+        for record in records
+        if record.metric in RANKED
+    ]
+    measured = {record.metric for record in (*records, *floors)}
+    columns = {
+        name: (measure, _floor_cell if measure.endswith("_floor") else _average)
+        for measure, name in _COLUMNS.items()
+        if measure in measured
+    }
+    notes = (*notes, _FLOORS) if floors else notes
+    grid = pivot([*records, *floors], title, columns=columns, parts=by, notes=notes)
     return () if grid is None else (grid,)
+
+
+def _floor_cell(record: Record) -> Cell:
+    """What chance alone shows, on one task or from one to another."""
+    ends = dict.fromkeys(f"{end:.3f}" for end in (record.null_lower, record.null_upper))
+    return Cell(text=" to ".join(ends), key=sort_key(record.null_lower))
 
 
 def _ranks_of(result: MethodComparison) -> Iterator[Record]:
@@ -470,14 +546,27 @@ def _pattern(averages: Sequence[Record], units: str) -> Iterator[VerdictLine]:
         text = f"By {TITLES[measure]}, {ends[0][0]} is best and {ends[0][1]} worst; {beside}. "
         text += f"{same} of {len(pairs)} pairs of methods have the published order."
         yield VerdictLine(text=text, question=f"Order by {TITLES[measure]}")
-    if published("adaptivity", task=_PAPERS[units], coverage=level):
-        low, high = averages[0].null_lower, averages[0].null_upper
-        floors = dict.fromkeys((f"{low:.3f}", f"{high:.3f}"))
-        text = f"By chance alone, T-CV is {' to '.join(floors)} here"
-        if units in _PAPERS_CELLS:
-            there = floor_of(*_PAPERS_CELLS[units], level).median
-            text += f", and {there:.3f} in the paper, whose cells have more rows"
-        yield VerdictLine(text=f"{text}.", question="Chance")
+    yield from _chance(averages, units, level)
+
+
+def _chance(averages: Sequence[Record], units: str, level: float) -> Iterator[VerdictLine]:
+    """What T-CV is by chance, and how much of the difference to the published that explains."""
+    rows = published("adaptivity", task=_PAPERS[units], measure="t_cv", coverage=level)
+    known = {row.method: row.value for row in rows}
+    here = [r for r in averages if r.metric == "t_cv" and r.model in known]
+    if not here:
+        return
+    low, high = here[0].null_lower, here[0].null_upper
+    text = f"By chance alone, T-CV is {_floor_cell(here[0]).text} here"
+    if units in _PAPERS_CELLS:
+        there = floor_of(*_PAPERS_CELLS[units], level).median
+        gap = float(np.mean([abs(record.value - known[record.model]) for record in here]))
+        of_chance = abs((low + high) / 2 - there)
+        text += (
+            f", and {there:.3f} in the paper. On average T-CV is {gap:.3f} from the published; "
+            f"chance explains up to {of_chance:.3f} of it, data and models the rest"
+        )
+    yield VerdictLine(text=f"{text}.", question="Chance")
 
 
 def _own_averages(
@@ -671,6 +760,14 @@ def _opening(spoken: Spoken) -> Section:
     note = "T-CV: the largest coverage gap over cells of similar difficulty; lower is better."
     grid = overview(title, states, _STATES, note)
     figure = methods_figure(medians, "t_cv", rules={label: floor})
+    if len(spoken) > _MAX_TASKS_BY_COLOUR:
+        figure = replace(
+            figure,
+            layers=tuple(
+                replace(layer, series="a task", colour=0) if layer.mark is Mark.POINTS else layer
+                for layer in figure.layers
+            ),
+        )
     return Section(title="", grids=(grid,), choices=choice_of("", [("", figure)]))
 
 

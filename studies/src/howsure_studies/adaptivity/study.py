@@ -36,6 +36,7 @@ from howsure_studies.adaptivity.label_sets import (
     SCORES,
     Classified,
     LabelMethod,
+    RankByEase,
     classifier_named,
     classifier_task,
     compare_label_sets,
@@ -69,7 +70,7 @@ from howsure_studies.engine import (
 from howsure_studies.methods.catalogue import methods as registered
 from howsure_studies.methods.interface import Method
 
-Result = MethodComparison | MethodValidation
+Result = MethodComparison | MethodValidation | RankByEase
 _World = tuple[dict[str, Any], dict[str, Any]]
 """What decides a world, and where its files lie."""
 _ARRAYS: Final = ("predictions", "ground_truth")
@@ -159,7 +160,7 @@ class AdaptivityStudy(Study):
         *("t_cv", "t_ss", "empirical_coverage"),
         *("set_size", "width", "kendall_tau"),
     )
-    kinds: ClassVar[tuple[type, ...]] = (MethodComparison, MethodValidation)
+    kinds: ClassVar[tuple[type, ...]] = (MethodComparison, MethodValidation, RankByEase)
     report: ClassVar[str] = "howsure_studies.adaptivity.page:adaptivity_report"
 
     def trials(self, plan: Plan) -> tuple[Trial, ...]:
@@ -271,33 +272,38 @@ class AdaptivityStudy(Study):
         return TrialOutput(arrays=arrays, facts=facts)
 
     def read(self, plan: Plan, trials: Sequence[Trial], store: Store) -> list[Result]:
-        """A method's comparison at each coverage, or what measures say of it."""
+        """A method's comparison at each coverage, or what measures say of it; and ranks by ease."""
         results: list[Result] = []
         for trial in trials:
             kept = store.arrays(trial.address), store.entry(trial.address).facts
             if trial.context["stage"] == "method":
                 results += unpacked(_Results, *kept).comparisons
+                if trial.needs and trial.identity["method"].get("name") == SCORES[0]:  # once
+                    bins = trial.identity["options"]["bins"]
+                    results.append(RankByEase.of(_outputs_of(trial, store), bins))
             elif trial.context["stage"] != "outputs":
                 results.append(unpacked(MethodValidation, *kept))
         return results
 
     def shortened(self, result: Result) -> Result:
         """All, but for what each measure says in each trial of a validation."""
-        if isinstance(result, MethodComparison):
+        if not isinstance(result, MethodValidation):
             return result
         trials = result.found
         return replace(result, found=replace(trials, values=trials.values[:0]))
 
     def combine(self, plan: Plan, results: Mapping[Group, Sequence[Result]]) -> Combined:
-        """One `MethodComparison` of each world, coverage and seed, and every validation."""
+        """One `MethodComparison` of each world, coverage and seed, and the other results."""
         groups: dict[tuple[str, int], dict[str, list[MethodComparison]]] = {}
-        checks: dict[tuple[str, int], list[MethodValidation]] = {}
+        others: dict[tuple[str, int], list[MethodValidation | RankByEase]] = {}
         for (world, method, seed), own in results.items():
             for each in own:
                 if isinstance(each, MethodComparison):
                     groups.setdefault((world, seed), {}).setdefault(method, []).append(each)
+                elif isinstance(each, MethodValidation):
+                    others.setdefault((world, seed), []).append(replace(each, method=method))
                 else:
-                    checks.setdefault((world, seed), []).append(replace(each, method=method))
+                    others.setdefault((world, seed), []).append(each)
         by_world: dict[str, list[Result]] = {}
         tables = []
         for (world, seed), by_method in groups.items():
@@ -309,7 +315,7 @@ class AdaptivityStudy(Study):
                 for method in whole.methods:
                     keys: dict[str, str | int] = {"world": world, "method": method, "seed": seed}
                     tables.append(records_table([r for r in records if r.model == method], keys))
-            by_world[world] += [replace(c, task=named) for c in checks.get((world, seed), ())]
+            by_world[world] += [replace(r, task=named) for r in others.get((world, seed), ())]
         return Combined(table=stacked(tables), results=by_world)
 
 

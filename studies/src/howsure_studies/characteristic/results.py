@@ -12,7 +12,7 @@ from typing import Final, final
 import numpy as np
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Record
 from howsure.stats.binomial import holm
@@ -93,8 +93,6 @@ class MethodResult:
     problem: str = ""
     kept: Picture | None = None
     pairs: tuple[PairTest, ...] = ()
-
-    __repr__ = brief_repr
 
     def curve(self) -> CharacteristicCurve:
         """Its curve of bandwidth and miss rate."""

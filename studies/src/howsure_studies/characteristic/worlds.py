@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
@@ -60,8 +60,6 @@ class TrainTest:
     axis: str = ""
     window: tuple[float, float] | None = None
     problem: str = ""
-
-    __repr__ = brief_repr
 
 
 def gap(seed: int, *, n_train: int = 80, n_test: int = 2_000) -> TrainTest:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from howsure.cli.entry import say
+from howsure.cli.entry import echo
 from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.core.files import atomic_write, check_outputs
-from howsure_studies.cli.submit import submit
+from howsure_studies.cli.submit import Worlds, submit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,6 +90,7 @@ def run(
         ),
     ] = None,
     set_: Changes = [],  # noqa: B006
+    world: Worlds = [],  # noqa: B006
     profile: Profile = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run failed trials again.")
@@ -98,8 +99,10 @@ def run(
     """Run the trials that are left; exit 0 if none failed, 1 if one did, 130 if interrupted."""
     from howsure_studies.cli.display import run_shown
 
+    chosen, kept = _opened(plan, store, set_, profile)
     summary = run_shown(
-        *_opened(plan, store, set_, profile),
+        chosen.on_worlds(world),
+        kept,
         jobs=(0 if scheduler else 1) if jobs is None else jobs,
         trial_timeout=trial_timeout,
         scheduler=scheduler,
@@ -114,7 +117,7 @@ def run(
     line = f"{summary.trials} trials: {', '.join(parts)}; {summary.seconds:.1f} s; {store}"
     Console().print(line, highlight=False, markup=False, soft_wrap=True)
     if summary.failed or summary.failed_before:
-        say(f"howsure bench status {plan} --store {store} shows why", error=True)
+        echo(f"howsure bench status {plan} --store {store} shows why", error=True)
         raise typer.Exit(1)
 
 
@@ -173,7 +176,7 @@ def show(
         typer.echo(data.decode(), nl=False)
         return
     atomic_write(output, data)
-    say(f"written: {output}")
+    echo(f"written: {output}")
 
 
 @app.command(epilog="Example: howsure bench report smoke -o smoke.html")
@@ -194,7 +197,7 @@ def report(
 ) -> None:
     """Write the report page of a plan's results."""
     from howsure.report.document import form_of
-    from howsure_studies.engine import study_of
+    from howsure_studies.engine import save_pages, study_of
 
     for path in output:
         form_of(path)
@@ -203,8 +206,8 @@ def report(
     command = shlex.join(["howsure", *sys.argv[1:]])
     page = study_of(study).page(results, facts=results.facts, command=command)
     for path in output:
-        page.save(path)
-        say(f"written: {path}")
+        for file in save_pages(page, path, results.results):
+            echo(f"written: {file}")
 
 
 app.command(epilog="Example: howsure bench submit mypkg:MyMethod")(submit)
@@ -248,21 +251,21 @@ def _results(
             there = combined(plan, state, store)
             if there.missing:
                 of = f"{there.missing} of {state.counts.total()} trials"
-                say(f"note: {of} are not done: see bench status", error=True)
+                echo(f"note: {of} are not done: see bench status", error=True)
         results = replace(there, facts={"Plan": plan.name, **there.facts})
         name = plan.study
     if ships and Path(_STORE).exists():
-        say(f"note: for your own runs, name a plan and --store {_STORE}", error=True)
+        echo(f"note: for your own runs, name a plan and --store {_STORE}", error=True)
     for title, fact in results.facts.items():
         if title != "Plan":
-            say(f"{title}: {fact}", error=True)
+            echo(f"{title}: {fact}", error=True)
     return name, results
 
 
 def _say_as_run(state: Survey) -> None:
     """Where the plan's code was not loaded, say of when its trials are."""
     if state.as_run:
-        say("note: trials are from the last run; the plan's own code is not loaded", error=True)
+        echo("note: trials are from the last run; the plan's own code is not loaded", error=True)
 
 
 def _form(asked: Format | None, output: Path | None) -> Format:

@@ -11,7 +11,7 @@ import typer
 from rich.padding import Padding
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from howsure.cli.entry import Interrupted, say
+from howsure.cli.entry import Interrupted, echo
 from howsure.cli.terminal import Console, escape
 from howsure.core.errors import InputError
 from howsure.core.progress import subscribe
@@ -80,15 +80,15 @@ def get(name: Name, folder: Folder = None) -> None:
                 home = fetch(entry, folder)
         except KeyboardInterrupt:
             raise Interrupted(KEPT) from None
-        say(f"written: {home}")
+        echo(f"written: {home}")
         return
     if not entry.folder:
         return
-    say(f"put it in a folder {entry.folder} under HOWSURE_DATA or the cache of howsure")
+    echo(f"put it in a folder {entry.folder} under HOWSURE_DATA or the cache of howsure")
     if entry.kind == "drawn images":
         return
     if not all(finding.good for finding in examined(entry, folder)):
-        say(f"then howsure data check {name} shows whether all files are intact", error=True)
+        echo(f"then howsure data check {name} shows whether all files are intact", error=True)
         raise typer.Exit(1)
 
 
@@ -112,16 +112,16 @@ def check(
     if not entry.folder:
         from howsure_studies.tasks import regression_table
 
-        say(f"ok    {len(regression_table(name)):,} complete rows")
+        echo(f"ok    {len(regression_table(name)):,} complete rows")
         return
     if entry.kind == "drawn images" and folder is None and located(entry.folder) is None:
-        say(f"{name} is generated on demand: no file is needed")
+        echo(f"{name} is generated on demand: no file is needed")
         return
     if record:
-        say(f"written: {note(entry, folder)}")
+        echo(f"written: {note(entry, folder)}")
     findings = examined(entry, folder)
     for finding in findings:
-        say(f"{'ok  ' if finding.good else 'FAIL'}  {finding.said}")
+        echo(f"{'ok  ' if finding.good else 'FAIL'}  {finding.said}")
     if not all(finding.good for finding in findings):
         raise typer.Exit(1)
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from howsure.cli.entry import say
+from howsure.cli.entry import echo
 from howsure.cli.terminal import Console
 from howsure.core.errors import HowsureError, InputError
-from howsure.core.registry import unknown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,6 +20,10 @@ if TYPE_CHECKING:
     from howsure.report.document import Document
     from howsure_studies.engine import Combined, Plan, Store
 
+Worlds = Annotated[
+    list[str],
+    typer.Option(metavar="NAME", help="Run only this world of the plan. Repeatable."),
+]
 _TAKEN: Final = ("method", "name")
 
 
@@ -45,10 +48,7 @@ def submit(
     option: Annotated[
         list[str], typer.Option(metavar="KEY=VALUE", help="Option of the method. Repeatable.")
     ] = [],  # noqa: B006
-    world: Annotated[
-        list[str],
-        typer.Option(metavar="NAME", help="Run only this world of the plan. Repeatable."),
-    ] = [],  # noqa: B006
+    world: Worlds = [],  # noqa: B006
     set_: Annotated[
         list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change the plan. Repeatable.")
     ] = [],  # noqa: B006
@@ -71,16 +71,19 @@ def submit(
         bool, typer.Option("--retry-failed", help="Run failed trials again.")
     ] = False,
 ) -> None:
-    """Rank a method of your own beside those of a plan; exit 1 if it failed on a world."""
+    """Rank a method of your own beside those of a plan; exit 1 if it failed on a world.
+
+    It runs on this machine, and nothing is sent anywhere.
+    """
     from howsure.core.files import check_outputs
     from howsure.report.document import form_of
     from howsure_studies.cli.display import run_shown
-    from howsure_studies.engine import Store, load_plan, study_of, trials_of
+    from howsure_studies.engine import Store, load_plan, save_pages, study_of, trials_of
 
     for path in output:
         form_of(path)
     check_outputs(output, [Path(plan)])
-    chosen = _on_worlds(load_plan(plan, set_), world)
+    chosen = load_plan(plan, set_).on_worlds(world)
     name = label or method.rpartition(":")[2]
     alone, whole = _entered(chosen, name, {"method": method, **_options(option)})
     kept = Store(store)
@@ -89,7 +92,7 @@ def submit(
     # what is named is loaded, and wrong names are told, before any work
     trials = trials_of(known)
     here = [each for each in chosen.worlds if any(t.labels.get("world") == each for t in trials)]
-    alone, whole, known = (_on_worlds(each, here) for each in (alone, whole, known))
+    alone, whole, known = (each.on_worlds(here) for each in (alone, whole, known))
     summary = run_shown(whole if with_plan else alone, kept, jobs=jobs, retry_failed=retry_failed)
     failed = summary.failed + summary.failed_before
     reasons: dict[str, str] = {}
@@ -100,23 +103,13 @@ def submit(
         page = study_of(whole.study).page(results, facts=facts)
         _print(Console(), page, whole.worlds, name)
         for path in output:
-            page.save(path)
-            say(f"written: {path}")
+            for file in save_pages(page, path, results.results):
+                echo(f"written: {file}")
     for where, reason in reasons.items():
-        say(f"failed: {name} on {where}: {reason}", error=True)
+        echo(f"failed: {name} on {where}: {reason}", error=True)
     if failed or reasons:
-        say(f"{failed or len(reasons)} trials failed; --retry-failed runs them again", error=True)
+        echo(f"{failed or len(reasons)} trials failed; --retry-failed runs them again", error=True)
         raise typer.Exit(1)
-
-
-def _on_worlds(plan: Plan, wanted: list[str]) -> Plan:
-    """The plan on some of its worlds; on all where none is named."""
-    for name in wanted:
-        if name not in plan.worlds:
-            raise InputError(unknown(name, plan.worlds, "--world"))
-    if not wanted:
-        return plan
-    return replace(plan, worlds={name: plan.worlds[name] for name in wanted})
 
 
 def _options(given: list[str]) -> dict[str, Any]:
@@ -174,10 +167,10 @@ def _results(plan: Plan, known: Plan, store: Store, absent: Mapping[str, str]) -
     missing = [name for name in plan.methods if name not in there]
     for name in missing:
         if name in absent:
-            say(f"note: {name} has no results here and cannot run: {absent[name]}", error=True)
+            echo(f"note: {name} has no results here and cannot run: {absent[name]}", error=True)
     missing = [name for name in missing if name not in absent]
     if missing:
-        say(
+        echo(
             f"note: {store.location} has no results of {', '.join(missing)}; --with-plan runs them",
             error=True,
         )
@@ -198,7 +191,7 @@ def _taken(label: str, alone: Plan) -> dict[str, str]:
     name = make_method(label, alone.methods[label], None).name
     if name == label:
         return {}
-    say(f"note: {label} is run as {name}", error=True)
+    echo(f"note: {label} is run as {name}", error=True)
     return {"Run as": name}
 
 

@@ -282,7 +282,7 @@ def diagnosis_figure(
 
 def variation_figure(varied: Reliability) -> Figure:
     """Coefficients of variation of ECE against CCE, a point a pair, a colour a task (table 2)."""
-    known = varied.known
+    known = varied.answered
     if not known.any():
         raise InputError("varied must contain a pair with both coefficients, got none")
     tasks, models = np.array(varied.task), np.array(varied.model, dtype=object)

@@ -91,7 +91,7 @@ def models_grid(world: TaskExperiments) -> Grid | None:
         notes[0] += " ECE uses P(Y ≤ y); in cells, it is spread over the cell of each count."
     if world.several:
         notes.append(f"Means over {len(world.studies)} sets of data; spreads are within one set.")
-    notes += [*_missing_reasons(findings), *world.whole.notes]
+    notes += [*_missing_reasons(findings), *world.combined.notes]
     rows = map(row, findings)
     return number_grid("Models", (*titles, "NLL (nats)"), rows, notes, words=("Model",))
 
@@ -202,7 +202,9 @@ def diagnosed_grid(world: TaskExperiments) -> Grid | None:
         "uses labels of validation rows only; NLL uses those of the test rows."
     )
     return pivot(
-        over_sets(record for diagnosis in world.whole.diagnoses for record in diagnosis.records()),
+        over_sets(
+            record for diagnosis in world.combined.diagnoses for record in diagnosis.records()
+        ),
         "Diagnosis without labels",
         columns=columns,
         parts=lambda _: "",  # all are of one
@@ -226,7 +228,7 @@ def outliers_grid(world: TaskExperiments) -> Grid | None:
         "NLL is unbounded and may be near 0, where relative changes mean little."
     )
     return pivot(
-        over_sets(record for result in world.whole.robustness for record in result.records()),
+        over_sets(record for result in world.combined.robustness for record in result.records()),
         "Outliers",
         columns={m.upper(): f"{m}_relative_change" for m in ("nll", "ece", "cce")},
         parts=setting,
@@ -271,7 +273,7 @@ def opening(worlds: Sequence[TaskExperiments]) -> Section:
 
 def task_section(world: TaskExperiments, places: Mapping[str, int]) -> Section:
     """Everything of one task."""
-    first, whole, findings = world.studies[0], world.whole, world.findings
+    first, whole, findings = world.studies[0], world.combined, world.findings
     sets = len(world.studies)
     seeds = f"The first of {sets} sets of data with a value." if world.several else ""
     axes = {(predictions.model, predictions.seed): predictions.x for predictions in whole.beliefs}
@@ -310,7 +312,7 @@ def reliability_of(worlds: Sequence[TaskExperiments]) -> Reliability | None:
     runs = tuple(
         replace(run, task=world.name)
         for world in worlds
-        for run in world.whole.result.runs
+        for run in world.combined.result.runs
         if run.model != TRUTH
     )
     try:
@@ -331,7 +333,7 @@ def reliability_section(varied: Reliability) -> Section:
         "Means over pairs of a task and a model (here, also of a set of data) of sd divided by "
         "mean over bootstrap samples. Pairs of one task share their rows, so p is too small."
     )
-    drawn = figures.variation_figure(varied) if varied.known.any() else None
+    drawn = figures.variation_figure(varied) if varied.answered.any() else None
     return Section(
         title="Reliability",
         facts={"Pairs": str(len(varied.task)), "Tasks": ", ".join(dict.fromkeys(varied.task))},
@@ -348,7 +350,7 @@ def sizes_grid(given: Mapping[str, Reliability]) -> Grid:
     """Task by task how large ECE is against the noise of so many rows, and how far it varies."""
     parts = []
     for words, varied in given.items():
-        tasks, known = np.array(varied.task), varied.known
+        tasks, known = np.array(varied.task), varied.answered
         rows = []
         for task in dict.fromkeys(tasks[known].tolist()):
             own = known & (tasks == task)
@@ -370,8 +372,9 @@ def sizes_grid(given: Mapping[str, Reliability]) -> Grid:
 
 
 def _welch(varied: Reliability) -> list[Cell]:
-    known = int(varied.known.sum())
-    means = map(share_cell, map(mean_known, (varied.cce[varied.known], varied.ece[varied.known])))
+    both = varied.answered
+    known = int(both.sum())
+    means = map(share_cell, map(mean_known, (varied.cce[both], varied.ece[both])))
     test, _ = varied.tested
     if test is None:
         return [*means, *[Cell(text=formats.MISSING)] * 4]
@@ -391,7 +394,7 @@ def own_numbers(
     names = {_letters(name): name for row in printed for name in (row.task, row.method)}
     names["wave"] = names["discretewave"]
     for world in worlds:
-        for run in world.whole.result.runs:
+        for run in world.combined.result.runs:
             task = names.get(_letters(run.task), names.get(_letters(world.name), ""))
             method = names.get(_letters(run.model), run.model)
             cce = run.bootstrap_mean("cce")
@@ -422,7 +425,7 @@ def _letters(name: str) -> str:
 
 
 def _facts(world: TaskExperiments) -> dict[str, str]:
-    first, result = world.studies[0], world.whole.result
+    first, result = world.studies[0], world.combined.result
     sizes = sorted({run.n for run in result.runs})
     draws, sets = (result.options.get(name) for name in ("draws", "samplings"))
     exact = "none, exact" if result.options else ""
@@ -478,7 +481,7 @@ def congruence_report(
     worlds = [
         TaskExperiments(name=str(name), studies=tuple(studies)) for name, studies in results.items()
     ]
-    models = list(dict.fromkeys(name for world in worlds for name in world.whole.result.models))
+    models = list(dict.fromkeys(name for world in worlds for name in world.combined.result.models))
     places = figures.colours_of(models)
     varied = reliability_of(worlds)
     known = [name for name in models if name != TRUTH]
@@ -509,7 +512,7 @@ def congruence_report(
 
 def _curves(world: TaskExperiments) -> list[Curve]:
     """What the page draws as lines, named by task and, where it is of one, by set of data."""
-    trend = world.whole.monotonicity
+    trend = world.combined.monotonicity
     curves = [curve.drawn(m) for curve in (trend.curves if trend else ()) for m in MEASURES]
     for study in world.studies:
         group = f"task={world.name}, seed={study.seed}"

@@ -75,7 +75,7 @@ class Reliability:
     ece_mean: FloatArray  # (pairs,): mean of ECE over bootstrap samples
 
     @property
-    def known(self) -> BoolArray:
+    def answered(self) -> BoolArray:
         """Which pairs have an answer, shape (pairs,)."""
         return np.isfinite(self.cce) & np.isfinite(self.ece)
 
@@ -89,14 +89,14 @@ class Reliability:
 
         The line is of the logarithm of the coefficient on that of `size`, by least squares.
         """
-        known = self.known
+        known = self.answered
         slope, start = np.polyfit(np.log(self.size[known]), np.log(self.ece[known]), 1)
-        return np.asarray(np.exp(start + slope * np.log(of.size[of.known])))
+        return np.asarray(np.exp(start + slope * np.log(of.size[of.answered])))
 
     @cached_property
     def test(self) -> WelchTest:
         """Welch's test of CCE against ECE; ``greater`` is against CCE that varies more."""
-        known = self.known
+        known = self.answered
         if known.sum() < 2:
             raise InputError(f"at least two pairs must have an answer, got {int(known.sum())}")
         return welch(self.cce[known], self.ece[known])

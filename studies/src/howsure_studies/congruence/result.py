@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.records import Curve, Direction, Notion, Record, ResultTable
 from howsure.core.registry import check_known, unknown
@@ -92,8 +92,6 @@ class CongruenceRun:
     bootstraps: Mapping[str, FloatArray] = field(default_factory=dict)
     rows: Mapping[str, FloatArray] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
-
-    __repr__ = brief_repr
 
     def value(self, measure: str) -> float:
         """A measure on the data as they are."""

@@ -148,7 +148,7 @@ class TaskExperiments:
     studies: tuple[CongruenceStudies, ...]
 
     @cached_property
-    def whole(self) -> CongruenceStudies:
+    def combined(self) -> CongruenceStudies:
         """Those of all sets of data as one; trials side by side, where severities agree."""
         every = joined(self.studies)
         if every.monotonicity is None:
@@ -172,12 +172,12 @@ class TaskExperiments:
     @cached_property
     def findings(self) -> tuple[ModelFinding, ...]:
         """One finding a model."""
-        return findings(self.name, self.whole.result.runs)
+        return findings(self.name, self.combined.result.runs)
 
     @property
     def records(self) -> tuple[Record, ...]:
         """Every number; of experiments on several sets of data, with the seed."""
-        whole, records = self.whole, list(self.whole.result.records())
+        whole, records = self.combined, list(self.combined.result.records())
         for study in self.studies:
             seed = {"seed": float(study.seed)} if self.several else {}
             own = replace(study, result=CongruenceResult(runs=()), monotonicity=None)
@@ -187,7 +187,7 @@ class TaskExperiments:
     @property
     def tables(self) -> tuple[ResultTable, ...]:
         """The tables of the experiments."""
-        whole = self.whole
+        whole = self.combined
         tables = [whole.result.table()] if whole.result.runs else []
         for study in self.studies:
             own = [result.table() for result in study.robustness]
@@ -450,7 +450,7 @@ def reliability_lines(reliability: Reliability) -> tuple[VerdictLine, ...]:
         cce, ece = map(formats.share, test.means)
         means = f"by {cce} on average, ECE by {ece}"
         varies = f"CCE varies {means}"
-        pairs = f"{int(given.known.sum())} pairs of task and model; Welch's test"
+        pairs = f"{int(given.answered.sum())} pairs of task and model; Welch's test"
         either, more = (formats.p_words(p) for p in (test.two_sided, test.greater))
         line = first_said(
             question,
@@ -460,9 +460,9 @@ def reliability_lines(reliability: Reliability) -> tuple[VerdictLine, ...]:
         )
         lines.append(line)
     theirs = published_reliability(unswap=True)
-    if reliability.known.sum() > 2 and (reliability.ece[reliability.known] > 0.0).all():
+    if reliability.answered.sum() > 2 and (reliability.ece[reliability.answered] > 0.0).all():
         expected = float(theirs.ece_expected(reliability).mean())
-        seen = float(reliability.ece[reliability.known].mean())
+        seen = float(reliability.ece[reliability.answered].mean())
         text = (
             f"ECE varies by {formats.share(seen)} here. From its size relative to 1/√n, the "
             f"published pairs predict {formats.share(expected)}."

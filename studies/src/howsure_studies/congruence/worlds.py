@@ -35,7 +35,7 @@ from howsure_studies.engine import (
     complete_numbers,
     numbers_hash,
 )
-from howsure_studies.methods.options import made
+from howsure_studies.methods.options import call_with_options
 from howsure_studies.tasks import Part, Source, Space, Task, find_folder
 from howsure_studies.tasks.images import (
     BLOOD,
@@ -55,12 +55,12 @@ TAU: Final = 2.0 * np.pi
 PARTS: Final = ("train", "val", "test")
 COMPONENTS: Final = 64
 """Principal components of images, at most."""
-PHOTOGRAPHS: Final = image_names("congruence")
+PHOTOGRAPHS: Final = (*image_names("congruence"), "nuclei-count")
 _MOST_SIDE: Final = 64
 """Pixels a side of photographs for principal components; of more, they would fill the memory."""
 _TOP: Final = 30.0
 _TINY: Final = 1e-9
-_PHOTOGRAPHS: Final = ("world", "folder", "train", "val", "test", "broken", "complete")
+_PHOTOGRAPHS: Final = ("world", "folder", "train", "val", "test", "part", "broken", "complete")
 """What a plan may say of any photographs."""
 _REAL: Final = {
     "blood": ("bccd", BLOOD),
@@ -385,11 +385,18 @@ def cells_task(
 
 
 def photographs_task(
-    name: str, *, counts: bool, components: int, units: str | None = None, **options: Any
+    name: str,
+    *,
+    counts: bool,
+    components: int,
+    units: str | None = None,
+    part: str | None = None,
+    **options: Any,
 ) -> Task:
-    """Images of `howsure_studies.tasks.images.image_task`, its tests one after the other."""
+    """Images of `howsure_studies.tasks.images.image_task`, with one of its tests, or the main."""
     images = image_task(name, **options)
-    parts = {which: images.part(which) for which in ("train", "val")} | {"test": images.test}
+    tested = images.test if part is None else images.part(part)
+    parts = {"train": images.train, "val": images.val, "test": tested}
     own = images.units if units is None else units
     return image_parts_task(
         name, parts, counts=counts, units=own, components=components, most=_MOST_SIDE
@@ -473,7 +480,7 @@ def congruence_task(name: str, *, seed: int = 0, **options: Any) -> Task:
     """A task by name, with the options of its maker."""
     check_known(name, TASKS, "task")
     given = options if name == "blood" else {"seed": seed, **options}
-    task: Task = made(TASKS[name], given, f"task {name!r}")
+    task: Task = call_with_options(TASKS[name], given, f"task {name!r}")
     return task
 
 
@@ -550,7 +557,9 @@ def task_identity(
     takes: Collection[str] = usual
     if name in PHOTOGRAPHS:
         check_options(label, entry, (*_PHOTOGRAPHS, *REAL[name].choices))
-        image_task(name, seed=seed, **given)
+        task = image_task(name, seed=seed, **{key: given[key] for key in given if key != "part"})
+        if "part" in given:
+            check_known(given["part"], task.tests, f"part of world {label!r}")
     else:
         takes = signature(TASKS[NAMED[name]]).parameters
         check_options(label, entry, ("world", *sorted(set(takes) - set(usual))))

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from howsure_studies.engine.page import named as named
     from howsure_studies.engine.page import over_worlds as over_worlds
     from howsure_studies.engine.page import overview as overview
+    from howsure_studies.engine.page import save_pages as save_pages
     from howsure_studies.engine.page import side_by_side_grids as side_by_side_grids
     from howsure_studies.engine.page import standings_grid as standings_grid
     from howsure_studies.engine.page import study_document as study_document
@@ -149,6 +150,7 @@ __all__ = [
     "record_cell",
     "records_table",
     "run",
+    "save_pages",
     "share_of",
     "shipped_studies",
     "side_by_side",
@@ -177,8 +179,8 @@ _LATE = {
         "numbers_hash present table_column table_data world_identity"
     ),
     "page": (
-        "SIDE_BY_SIDE_NOTE choice_of coverage_of named over_worlds overview side_by_side_grids "
-        "standings_grid study_document"
+        "SIDE_BY_SIDE_NOTE choice_of coverage_of named over_worlds overview save_pages "
+        "side_by_side_grids standings_grid study_document"
     ),
     "grids": (
         "MISSING Show Shown beside_section estimate_cell interval_cell number_grid pivot "

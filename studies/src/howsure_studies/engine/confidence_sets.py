@@ -21,7 +21,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_numbers, check_fraction
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 
 _DRAWS: Final = 2000
@@ -40,8 +40,6 @@ class MeanIntervals:
     problems: IntArray  # how many the mean is over
     confidence: float
 
-    __repr__ = brief_repr
-
 
 @frozen(kw_only=True, eq=False)
 class RankIntervals:
@@ -54,8 +52,6 @@ class RankIntervals:
     p_values: FloatArray  # shape (k, k): of each pair, adjusted for all; NaN on the diagonal
     confidence: float  # that all intervals hold together
 
-    __repr__ = brief_repr
-
 
 @frozen(kw_only=True, eq=False)
 class ConfidenceSet:
@@ -66,8 +62,6 @@ class ConfidenceSet:
     # on some problem, so that it was not compared
     p_values: FloatArray
     confidence: float  # that the set holds the method whose mean is lowest
-
-    __repr__ = brief_repr
 
     @property
     def compared(self) -> BoolArray:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from howsure.report.document import (
     Section,
     Tone,
     VerdictLine,
+    form_of,
 )
 from howsure.report.grids import number_cell
 from howsure_studies.engine.comparison import Comparison, side_by_side
@@ -52,6 +54,8 @@ SIDE_BY_SIDE_NOTE: Final = (
 """The note below a table that shows methods side by side."""
 _SIDE_BY_SIDE: Final = 5
 """The most methods that stand side by side."""
+_MAX_PARTS_ON_PAGE: Final = 60
+"""The most tables and figures of single worlds on one page: more take seconds to open."""
 MOST_TASKS: Final = 3
 """The most tasks that the first screen shows one by one."""
 _TELLING: Final = 6
@@ -92,6 +96,34 @@ def study_document(
         facts={**facts, "howsure": __version__},
         **rest,
     )
+
+
+def save_pages(page: Document, path: Path, worlds: Collection[str]) -> tuple[Path, ...]:
+    """Write a study's page; of many figures, each world's go to a second file beside it.
+
+    Other forms than HTML are for programs, or searched as one text: they are written whole.
+    """
+    single = [section for section in page.sections if section.title in worlds]
+    parts = sum(
+        len(section.grids) + sum(len(choice.options) for choice in section.choices)
+        for section in single
+    )
+    if form_of(path) != ".html" or parts <= _MAX_PARTS_ON_PAGE:
+        page.save(path)
+        return (path,)
+    beside = path.with_name(f"{path.stem}-each.html")
+    rest = tuple(section for section in page.sections if section.title not in worlds)
+    replace(
+        page, sections=rest, lines=(), facts={**page.facts, "Each world": f"in {beside.name}"}
+    ).save(path)
+    Document(
+        title=f"{page.title} Each world",
+        opening=Section(title=""),
+        sections=tuple(single),
+        facts={**page.facts, "All worlds": f"in {path.name}"},
+        command=page.command,
+    ).save(beside)
+    return path, beside
 
 
 def coverage_of(studied: Iterable[float], asked: float | None) -> float:

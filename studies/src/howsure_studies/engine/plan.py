@@ -6,7 +6,7 @@ Plans that come with howsure lie beside their studies and are known by name, oth
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, TypeVar, final
@@ -97,6 +97,12 @@ class Plan:
     def read(self, kind: type[T]) -> T:
         """The study's options, as the dataclass that declares them."""
         return from_options(kind, self.options, f"option of study {self.study!r}")
+
+    def on_worlds(self, names: Sequence[str]) -> Plan:
+        """The plan on some of its worlds; on all where none is named."""
+        for name in names:
+            check_known(name, self.worlds, "--world")
+        return replace(self, worlds={k: self.worlds[k] for k in names}) if names else self
 
 
 def plan_names() -> tuple[str, ...]:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_matrix, check_fraction
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.records import Direction, ResultTable
 from howsure.stats.binomial import holm
@@ -59,8 +59,6 @@ class RankComparison:
     method: PostHoc  # {"wilcoxon-holm", "nemenyi"}: the post-hoc test
     confidence: float  # 1 − level of all tests
     n: int  # number of problems
-
-    __repr__ = brief_repr
 
     def table(self, name: str = "ranks") -> ResultTable:
         """The methods from best to worst, with a column of truth values for each clique."""

@@ -29,8 +29,8 @@ from howsure_studies.engine.study import (
     Combined,
     Group,
     Trial,
-    asked,
     grouped,
+    needed_by,
     sources_of,
     study_of,
     trials_of,
@@ -154,7 +154,7 @@ def run(
         for key in results:
             if key not in groups:
                 raise InputError(f"results must be of plan {plan.name!r}, got {key!r}")
-        wanted = set(asked((trial for key in results for trial in groups[key]), every))
+        wanted = set(needed_by((trial for key in results for trial in groups[key]), every))
         every = {address: trial for address, trial in every.items() if address in wanted}
     sources = sources_of(every.values())
     listener, monitor = (None, RunListener()) if monitor is None else (monitor.within, monitor)
@@ -408,7 +408,7 @@ def combined(plan: Plan, survey: Survey, store: Store, *, absent: Collection[str
     facts = {"Data": sources} if sources else {}
     # trials that others only need are not missed where all results ship
     every = {trial.address: trial for trial, _ in survey.entries}
-    short = {a for key, own in left.items() if key not in lent for a in asked(own, every)}
+    short = {a for key, own in left.items() if key not in lent for a in needed_by(own, every)}
     return replace(
         study.combine(plan, results),
         facts={**facts, **{k: v for each in (named, there) if each for k, v in each.facts.items()}},

@@ -41,8 +41,8 @@ from howsure_studies.engine.study import (
     Group,
     Study,
     Trial,
-    asked,
     grouped,
+    needed_by,
     study_of,
     trials_of,
 )
@@ -108,7 +108,7 @@ def shipped_bytes(plan: Plan, store: Store, trials: Sequence[Trial] | None = Non
         raise UnanswerableError(f"{len(undone)} trials of plan {plan.name!r} are not done")
     if done:
         every = {trial.address: trial for trial in trials}
-        used = set(asked((trial for own in done.values() for trial in own), every)) - undone
+        used = set(needed_by((trial for own in done.values() for trial in own), every)) - undone
         made = _provenance_of(
             [entries[address].provenance for address in entries if address in used], done
         )

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import compute as pc
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import UnanswerableError
 from howsure.core.records import Direction, ResultTable
 from howsure.core.rng import child
@@ -78,8 +78,6 @@ class Standings:
     gap: FloatArray
     gap_lower: FloatArray
     gap_upper: FloatArray
-
-    __repr__ = brief_repr
 
     @classmethod
     def of(cls, table: pa.Table, metric: str, coverage: float = math.nan) -> Standings:

@@ -125,7 +125,7 @@ def grouped(trials: Iterable[Trial]) -> dict[Group, list[Trial]]:
     return groups
 
 
-def asked(trials: Iterable[Trial], every: Mapping[str, Trial]) -> Iterator[str]:
+def needed_by(trials: Iterable[Trial], every: Mapping[str, Trial]) -> Iterator[str]:
     """Addresses of trials, and of all that they need, of every trial of a plan by address."""
     waiting, seen = [trial.address for trial in trials], set[str]()
     while waiting:

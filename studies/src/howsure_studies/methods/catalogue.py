@@ -10,7 +10,14 @@ from howsure.core.convert import checked
 from howsure.core.errors import InputError
 from howsure.core.registry import Registry
 from howsure_studies.methods.interface import Method
-from howsure_studies.methods.options import attribute, made, options_of, path_of, renamed, thing
+from howsure_studies.methods.options import (
+    attribute,
+    call_with_options,
+    options_of,
+    path_of,
+    renamed,
+    thing,
+)
 from howsure_studies.methods.regressors import as_method, makes_method
 
 _HERE = "howsure_studies.methods"
@@ -224,7 +231,7 @@ def _wrapped(factory: Any, options: dict[str, Any], what: str) -> Method:
     own = dict(options)
     if coverages is not None and "coverages" not in inspect.signature(factory).parameters:
         del own["coverages"]
-    fresh = made(factory, own, what)
+    fresh = call_with_options(factory, own, what)
     if coverages is None:
         return as_method(fresh)
     wanted = checked(coverages, tuple[float, ...], f"{what}: coverages", text=True)

@@ -154,7 +154,7 @@ def thing(value: Any, argument: str, registry: Registry | None = None) -> Any:
                 f"{argument} must be a class with fit or get_params, a dataclass or a subclass of "
                 f"howsure's, which {name!r} is not: it was not called"
             )
-        return made(named_thing, options, f"{argument} {name!r}")
+        return call_with_options(named_thing, options, f"{argument} {name!r}")
     if options:
         raise InputError(f"{argument} {name!r} takes no options, got {', '.join(options)}")
     return named_thing
@@ -169,7 +169,7 @@ def named(
     if not isinstance(name, str):
         raise InputError(f"{what} must be a name, or a mapping with a name, got {spec!r}")
     check_known(name, known, what)
-    return made(known[name], options, f"{what} {name!r}")
+    return call_with_options(known[name], options, f"{what} {name!r}")
 
 
 def renamed(factory: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def _key(field: dataclasses.Field[Any]) -> str:
     return str(field.metadata.get("written", field.name))
 
 
-def made(factory: Callable[..., Any], options: Mapping[str, Any], what: str) -> Any:
+def call_with_options(factory: Callable[..., Any], options: Mapping[str, Any], what: str) -> Any:
     """Call a class or function with options given as plain values, each checked."""
     options = renamed(factory, options)
     known = inspect.signature(factory).parameters

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import typing
+from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Any, ClassVar, final
 
@@ -163,6 +164,8 @@ class OwnMethod(Method):
         ``fit`` returns what is fitted: itself, another object with ``predict``, or None for
         itself. ``predict`` returns `Predictions`, a `Prediction`, or what `howsure.assess` takes
         with uncertainty: ``(lower, upper)``, an array of intervals, quantiles by level, samples.
+        In a mapping, a data frame or a `howsure.Table`, ``ci_lower`` and ``ci_upper`` (or such as
+        ``ci_lower_90``) are the confidence interval of the mean of y.
     coverages : tuple of float, optional
         Nominal coverages of bare intervals. The object's own attribute ``coverages`` or
         ``coverage`` goes before.
@@ -260,16 +263,26 @@ class FittedOwn(Fitted):
         with within(f"{self.name}.predict(x)"):
             value = self.model.predict(inputs)
         if not isinstance(value, Predictions):
-            return Predictions(self._read(value, len(inputs)))
+            from howsure import Table
+
+            coverages = self.coverages
+            if isinstance(value, Table):
+                coverages, value = tuple(value.coverages or ()) or coverages, value.source
+            with within(f"{self.name}.predict(x)"):
+                columns, of_mean = _outcome_and_mean(value)
+            outcome = self._read(columns, len(inputs), coverages)
+            return Predictions(
+                outcome, self._read(of_mean, len(inputs), coverages) if of_mean else None
+            )
         for prediction in (value.outcome, value.mean):
             if prediction is not None:
                 self._check(prediction, len(inputs))
         return value
 
-    def _read(self, value: Any, n: int) -> Prediction:
+    def _read(self, value: Any, n: int, coverages: tuple[float, ...] | None) -> Prediction:
         coverage: Any = None
-        if self.coverages is not None:
-            coverage = self.coverages if len(self.coverages) > 1 else self.coverages[0]
+        if coverages is not None:
+            coverage = coverages if len(coverages) > 1 else coverages[0]
         if value is None:
             raise InputError(f"{self.name}.predict(x) must return a prediction, got None")
         try:
@@ -332,6 +345,34 @@ def _copied(thing: Any, name: str, rng: np.random.Generator) -> Any:
         return seeded_clone(thing, rng) if hasattr(thing, "get_params") else copy.deepcopy(thing)
     except (TypeError, RuntimeError, ValueError) as error:
         raise InputError(f"{name} must be copyable for every fit: {error}") from error
+
+
+def _outcome_and_mean(value: Any) -> tuple[Any, dict[str, Any]]:
+    """What is predicted of y, and the columns of the confidence interval of its mean, if any."""
+    from howsure.inputs.frames import is_frame
+
+    columns: dict[str, Any] = {}
+    if isinstance(value, Mapping):
+        columns = {str(name): column for name, column in value.items()}
+    elif is_frame(value):
+        import narwhals as nw
+
+        frame = nw.from_native(value, eager_only=True)
+        columns = {column.name: column.to_numpy() for column in frame.iter_columns()}
+    lower, upper = (
+        {name.removeprefix(start): name for name in columns if name.startswith(start)}
+        for start in ("ci_lower", "ci_upper")
+    )
+    if not lower and not upper:
+        return value, {}
+    if lower.keys() != upper.keys():
+        given = ", ".join((*lower.values(), *upper.values()))
+        raise InputError(f"ci_lower and ci_upper must be given together, got {given}")
+    names = {*lower.values(), *upper.values()}
+    outcome = {name: column for name, column in columns.items() if name not in names}
+    if not outcome:
+        raise InputError("must return a prediction of y beside the confidence interval of its mean")
+    return outcome, {name.removeprefix("ci_"): columns[name] for name in names}
 
 
 def _only(value: Any, n: int, coverage: Any) -> Prediction | None:

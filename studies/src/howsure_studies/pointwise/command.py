@@ -140,7 +140,7 @@ def simulate(
 
     After an interruption, finished trials are kept; the same command resumes.
     """
-    from howsure.cli.entry import say
+    from howsure.cli.entry import echo
     from howsure.cli.progress import Stages
     from howsure.cli.terminal import Console, escape
     from howsure.core.files import check_outputs
@@ -247,11 +247,11 @@ def simulate(
     for of_method in (of_method for of_method in repeated if of_method.failures):
         first = of_method.failures[0]
         words = f"{of_method.method}: {len(of_method.failures)} splits failed; first: "
-        say(f"howsure: {words}{first.error}: {first.message}", error=True)
+        echo(f"howsure: {words}{first.error}: {first.message}", error=True)
     if not done:
         for result in results:
             words = f"all {len(result.failures)} trials failed; {_first_failure(result)}"
-            say(f"howsure: {result.method}: {words}", error=True)
+            echo(f"howsure: {result.method}: {words}", error=True)
         raise typer.Exit(1)
 
 
@@ -564,7 +564,7 @@ def _print_report(console: Console, document: Document, results: Sequence[Pointw
     console.print()
     show_lines(console, document.opening.lines)
     for section in document.sections:
-        show_lines(console, section.lines, asked=True)
+        show_lines(console, section.lines, with_question=True)
     for section in document.sections:
         for grid in section.grids[:1]:
             show_grid(console, replace(grid, title=f"{section.title}: {grid.title.lower()}"))

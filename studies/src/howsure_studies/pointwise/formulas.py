@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import BoolArray, FloatArray, IntArray, as_matrix, check_fraction
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError
 from howsure.core.rng import child
@@ -285,8 +285,6 @@ class CoverageBand:
     upper: FloatArray
     confidence: float  # nominal probability that the band holds the true coverage at every point
     pointwise_confidence: float  # the confidence of the single intervals that make up the band
-
-    __repr__ = brief_repr
 
     def verdict(self, coverage: float) -> IntArray:
         """Where coverage is significantly off: −1 under, +1 over, 0 neither; shape (n,).

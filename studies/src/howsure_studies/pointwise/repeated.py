@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Literal, final
 import numpy as np
 
 from howsure.core.arrays import FloatArray
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.convert import (
     Checked,
     Count,
@@ -90,8 +90,6 @@ class SplitsBesideTruth:
     simulated: PointwiseResult | None = None
     summary: PointwiseSummary | None = None
     published: Mapping[str, FloatArray] = field(default_factory=dict)
-
-    __repr__ = brief_repr
 
 
 @frozen(kw_only=True)

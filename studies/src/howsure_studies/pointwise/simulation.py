@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeVar, cast, final
 import numpy as np
 
 from howsure.core.arrays import BoolArray, FloatArray, check_fraction
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.convert import Positive, check_fields, check_whole, checked_coverages
 from howsure.core.errors import InputError, UnanswerableError, cut_text
 from howsure.core.progress import report_progress
@@ -344,8 +344,6 @@ class PointwiseResult:
     reasons: Mapping[str, str]
     first_trial: int = 0
     _known: dict[Any, Any] = field(init=False, repr=False, default_factory=dict)
-
-    __repr__ = brief_repr
 
     @property
     def trials(self) -> int:

@@ -33,7 +33,7 @@ from howsure.core.arrays import (
     check_fraction,
     check_levels,
 )
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole
 from howsure.core.errors import InputError, UnanswerableError, cut_text
 from howsure.core.labels import Categories
@@ -255,8 +255,6 @@ class SplitsResult:
     failures: tuple[SplitFailure, ...]
     warnings: Mapping[str, int]
     way: SplitWay = "random"
-
-    __repr__ = brief_repr
 
     def values(self, metric: str, coverage: float | None = None) -> FloatArray:
         """A measure on each split that succeeded, shape (splits done,); NaN where not known.

@@ -168,7 +168,7 @@ def shift_method(method: str | ShiftMethod) -> ShiftMethod:
     Examples
     --------
     >>> shift_method("gaussian_knn").score
-    KNNScore(neighbours=10, metric='angular')
+    KNNScore()
     """
     if isinstance(method, ShiftMethod):
         return method

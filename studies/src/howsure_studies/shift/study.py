@@ -102,7 +102,7 @@ _SPECTRAL: Final = 3.0
 _SCORES: Final[Mapping[str, type[GMMScore | KNNScore]]] = {"gmm": GMMScore, "knn": KNNScore}
 _IMAGES: Final = (
     *("folder", "source", "train", "val", "test", "recipe", "shortcut", "edge"),
-    *("order", "frames", "broken", "complete"),
+    *("order", "frames", "empty", "broken", "complete"),
 )
 """Options of drawn and of real images."""
 _ANSWER: Final = ("point", "lower", "upper", "score")

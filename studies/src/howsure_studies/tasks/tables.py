@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from howsure.core.arrays import FloatArray, IntArray
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known
 from howsure_studies.tasks.files import arrays, bounded, find_folder, numbers, read_list
@@ -237,8 +237,6 @@ class UciTable:
     units: str
     splits: tuple[Split, ...]
     reference: Mapping[str, FloatArray]
-
-    __repr__ = brief_repr
 
 
 def uci_names() -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from howsure.core.arrays import AnyArray, BoolArray, FloatArray, as_vector
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.errors import InputError
 from howsure.core.registry import check_known
 
@@ -66,8 +66,6 @@ class Part:
     in_range: BoolArray | None = None
     columns: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-
-    __repr__ = brief_repr
 
     def __post_init__(self) -> None:
         """Check lengths, and that targets are finite."""
@@ -173,8 +171,6 @@ class Task:
     source: Source = "original"
     published: Mapping[str, int] = field(default_factory=dict)
     _parts: dict[str, Part] = field(default_factory=dict, init=False, repr=False)
-
-    __repr__ = brief_repr
 
     @classmethod
     def of(cls, parts: Mapping[str, Part], **options: Any) -> Self:

@@ -24,7 +24,7 @@ class Cut:
     test: IntArray
 
     @property
-    def known(self) -> IntArray:
+    def with_y(self) -> IntArray:
         """All rows whose y a method may see."""
         return np.concatenate([self.train, self.calibration])
 

@@ -116,7 +116,7 @@ def judged_fit(
         predicted[way] = _corrected(given, held, way)
     predicted[BEST] = _corrected(given, held, advised, by) if advised else test
     y = table.part.y
-    reference = np.quantile(y[cut.known], LEVELS)[None, :]
+    reference = np.quantile(y[cut.with_y], LEVELS)[None, :]
     climatology = np.repeat(reference, len(cut.test), axis=0)
     arms = [
         _numbers(table, cut.test, predicted[arm], group, judge=arm in _JUDGED, seed=seed)

@@ -43,6 +43,34 @@ _KINDS: Final[Mapping[Kind, str]] = {
     "large": "up to 10,000 rows",
     "shift": "late or foreign rows",
 }
+_TITLES: Final[Mapping[str, str]] = {
+    "linear_t": "linear model",
+    "linear_quantiles": "linear quantile regression",
+    "bayesian_ridge": "Bayesian ridge",
+    "gaussian_process": "Gaussian process",
+    "quantile_forest": "quantile forest",
+    "quantile_forest_searched": "quantile forest (searched)",
+    "catboost": "CatBoost quantiles",
+    "catboost_normal": "CatBoost normal",
+    "catboost_normal_searched": "CatBoost normal (searched)",
+    "lightgbm": "LightGBM",
+    "lightgbm_searched": "LightGBM (searched)",
+    "xgboost": "XGBoost",
+    "xgboost_searched": "XGBoost (searched)",
+    "ngboost": "NGBoost",
+    "bart": "BART",
+    "bart_varying": "BART (varying noise)",
+    "split_conformal": "split conformal",
+    "normalized_conformal": "normalised conformal",
+    "cqr": "CQR",
+    "cv_plus": "CV+",
+    "jackknife_after_bootstrap": "jackknife+ after bootstrap",
+    "naive_bootstrap": "bootstrap of trees",
+    "deep_ensemble": "deep ensemble",
+    "mc_dropout": "MC dropout",
+    "quantile_network": "quantile network",
+}
+"""What the page calls the methods of the plan; others have the name that their plan gives."""
 
 
 def which_report(
@@ -73,7 +101,12 @@ def which_report(
     """
     if not results or not all(results.values()):
         raise InputError("results must contain at least one method for each world, got none")
-    which = Which(results)
+    which = Which(
+        {
+            world: [replace(r, method=_TITLES.get(r.method, r.method)) for r in own]
+            for world, own in results.items()
+        }
+    )
     tables = dict.fromkeys(result.table for result in which.results)
     stated = {
         "Tables": counted(len(tables), "table"),
@@ -100,7 +133,7 @@ def which_report(
         opening=_opening(which, lines),
         sections=sections,
         records=tuple(_records(results)),
-        tables=(_table(which),),
+        tables=(_table(Which(results)),),
         facts={**stated, **(facts or {})},
         command=command,
     )

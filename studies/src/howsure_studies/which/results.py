@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from howsure.core.arrays import AnyArray, FloatArray
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.records import Direction, Notion, Record
 from howsure.stats.binomial import wilson
 from howsure_studies.which.judging import ALL, ARMS, BEST, COVERAGES, FINDINGS
@@ -67,8 +67,6 @@ class WhichResult:
     states: AnyArray
     seconds: FloatArray
     advised: str = ""
-
-    __repr__ = brief_repr
 
     @classmethod
     def failed(cls, **known: Any) -> WhichResult:

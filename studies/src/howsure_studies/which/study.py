@@ -233,7 +233,7 @@ def _fitted(trial: Trial) -> TrialOutput:
     arrays: dict[str, AnyArray] = {}
     clock: list[float] = []
     try:
-        for name, rows in (("train", cut.train), ("known", cut.known)):
+        for name, rows in (("train", cut.train), ("known", cut.with_y)):
             started = time.process_time()
             rng = child(trial.identity["seed"], "which", name)
             fitted = method.fit(x[rows], y[rows], rng)

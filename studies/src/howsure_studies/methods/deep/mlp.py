@@ -105,7 +105,7 @@ class DropoutMasks(ABC):
         """A layer's inputs, some dropped."""
         return h * self._mask[:, self._places[layer]] if layer in self._places else h
 
-    def back(self, layer: int, slope: Tensor) -> Tensor:
+    def scale_gradients(self, layer: int, slope: Tensor) -> Tensor:
         """Gradients by a layer's inputs, given those by what `drop` made of them."""
         return slope * self._mask[:, self._places[layer]]
 
@@ -234,10 +234,10 @@ class _ConcreteNoise(DropoutMasks):
         self._inputs[layer] = h
         return DropoutMasks.drop(self, layer, h)
 
-    def back(self, layer: int, slope: Tensor) -> Tensor:
+    def scale_gradients(self, layer: int, slope: Tensor) -> Tensor:
         """Gradients by a layer's inputs; what the layer's masks were multiplied by is kept."""
         self._inputs[layer] = slope * self._inputs[layer]
-        return DropoutMasks.back(self, layer, slope)
+        return DropoutMasks.scale_gradients(self, layer, slope)
 
     def finish(self, kernels: list[Tensor], gradients: list[Tensor]) -> None:
         """Add the regulariser, and write the gradients by the rates' parameters."""
@@ -373,7 +373,7 @@ class BatchedMLP:
                 kernel, slope = kernel[:, : -self._shielded], slope[:, : -self._shielded]
             slope = torch.bmm(kernel.transpose(1, 2), slope, out=room)
             if self._noise is not None and dropped:
-                slope = self._noise.back(layer, slope)
+                slope = self._noise.scale_gradients(layer, slope)
             if layer > 0:  # where an input is 0, by ReLU or dropped, its slope is 0
                 slope = self._threshold(slope, h, 0.0, grad_input=slope)
         if self._noise is not None:

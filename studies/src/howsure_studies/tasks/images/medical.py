@@ -26,6 +26,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, final
 
@@ -56,11 +57,10 @@ from howsure_studies.tasks.images.reading import (
     check_pairs,
     grid,
     inside,
-    join_tiles,
     nearest,
     patches,
-    pooled,
     read_picture,
+    read_tiles,
 )
 from howsure_studies.tasks.task import Part
 
@@ -90,13 +90,8 @@ def read_brain(reading: Reading, name: str) -> Mapping[str, Part]:
     reading.expect(len(images), VOLUMES, "volumes")
     low, high = _BOUNDS[name]
     wanted = [key for key in sorted(images) if low <= int(key[6:]) < high]
-    volumes, _, notes = reading.collected(
-        "volumes", wanted, lambda at: _slices(images[wanted[at]], masks[wanted[at]], wanted[at])
-    )
-    slices = [cut for cut in volumes if len(cut[1])]
-    if not slices:
-        raise InputError(f"{reading.folder} has no tumour in part {name!r}: zero images remain")
-    return {name: reading.limited(join_tiles(reading, slices, notes), name)}
+    slices = {key: partial(_slices, images[key], masks[key], key) for key in wanted}
+    return read_tiles(reading, "volumes", slices, name)
 
 
 def _numbered(folder: Path) -> dict[str, Path]:
@@ -305,17 +300,14 @@ def read_histology(reading: Reading, name: str) -> Mapping[str, Part]:
     tiles = {
         f"{group}/{key}": tile for group in sets for key, tile in _tiles(reading, group).items()
     }
-    names = list(tiles)
+    pooled = "" if name == "test" else "histology-nuclei-pixels"
+    cuts = {key: partial(_cut, *tile, key) for key, tile in tiles.items()}
+    return read_tiles(reading, "tiles", cuts, name, pooled=pooled)
 
-    def read(at: int) -> Patches:
-        image, label = tiles[names[at]]
-        picture, mask = _alike(read_picture(image), read_nuclei(label))
-        return patches(grid(picture), grid(mask), names[at])
 
-    patched, _, notes = reading.collected("tiles", names, read)
-    if name == "test":
-        return {"test": reading.limited(join_tiles(reading, patched, notes), "test")}
-    return pooled(reading, patched, notes, "histology-nuclei-pixels")
+def _cut(image: Path, label: Path, key: str) -> Patches:
+    picture, mask = _alike(read_picture(image), read_nuclei(label))
+    return patches(grid(picture), grid(mask), key)
 
 
 def read_nuclei(path: Path) -> IntArray:

@@ -28,7 +28,13 @@ from howsure_studies.tasks.images.drawn import (
 )
 from howsure_studies.tasks.images.medical import Frames
 from howsure_studies.tasks.images.photographs import PHOTOGRAPH_SIDE, Crowds, Grey, Persons, sizes
-from howsure_studies.tasks.images.reading import Reading, check_choice
+from howsure_studies.tasks.images.reading import (
+    Counted,
+    Empty,
+    MaskedImages,
+    Reading,
+    check_choice,
+)
 from howsure_studies.tasks.task import Part, Source, Task
 
 Family = Literal["shift", "congruence"]
@@ -46,8 +52,9 @@ class Real:
     units: str
     folder: str
     read: Callable[..., Mapping[str, Part]]  # from a `Reading`, a part's name and choices
-    published: Mapping[str, int]
-    family: Family = "shift"
+    published: Mapping[str, int] = field(default_factory=dict)
+    family: Family | None = "shift"
+    counts: bool = False
     tests: tuple[str, ...] = ("test",)
     scaling: Scaling = "imagenet"
     choices: tuple[str, ...] = ()  # of `image_task`, which the reader takes
@@ -55,8 +62,41 @@ class Real:
     """Choices by which the published numbers were counted; they hold for no others."""
 
 
+NUCLEI: Final = MaskedImages(
+    listing="index.csv",
+    objects="nuclei",
+    folders="stage1_train/*",
+    images=664,
+    home=("fluorescence", 696, 520),
+    away={
+        "experiment": ("fluorescence", 256, 256),
+        "magnified": ("fluorescence", 360, 360),
+        "stained": ("stained", 320, 256),
+    },
+    shares=(2 / 3, 1 / 6),
+)
+"""Microscopy of the 2018 Data Science Bowl: an image's size stands for its experiment."""
+
+
+def _nuclei(counted: Counted, units: str) -> Real:
+    """Nuclei of fluorescence images in patches, and of three other experiments."""
+    return Real(
+        title=f"Nuclei ({counted})",
+        target=f"nuclei {units}" if units == "pixels" else units,
+        units=units,
+        folder="img_nuclei_dsb2018",
+        read=partial(NUCLEI.read, key="nuclei", counted=counted),
+        family=None,
+        counts=counted == "objects",
+        tests=NUCLEI.tests,
+        choices=("empty",),
+    )
+
+
 REAL: Final[Mapping[str, Real]] = MappingProxyType(
     {
+        "nuclei-pixels": _nuclei("pixels", "pixels"),
+        "nuclei-count": _nuclei("objects", "nuclei"),
         "asset-wealth": Real(
             title="AssetWealth",
             target="asset wealth index",
@@ -175,7 +215,7 @@ def image_names(family: Family | None = None) -> tuple[str, ...]:
     >>> image_names("congruence")
     ('aaf', 'fg-net', 'eva', 'coco-people')
     """
-    families: dict[str, Family] = dict.fromkeys((*CELLS, *CHAIRS), "shift")
+    families: dict[str, Family | None] = dict.fromkeys((*CELLS, *CHAIRS), "shift")
     families |= {name: facts.family for name, facts in REAL.items()}
     if family is not None:
         check_known(family, get_args(Family), "family")
@@ -200,6 +240,7 @@ def image_task(
     grey: Grey = "drop",
     persons: Persons = "mixed",
     crowds: Crowds = "one",
+    empty: Empty = "drop",
     broken: Literal["error", "skip"] = "error",
     complete: bool = True,
 ) -> Task:
@@ -243,6 +284,8 @@ def image_task(
         FG-Net: whether photographs of one person may lie in several parts.
     crowds : {"one", "drop"}
         COCO-People: an area marked as a crowd counts as one person, or the image is left out.
+    empty : {"drop", "keep"}
+        Nuclei: what becomes of patches that show none.
     broken : {"error", "skip"}
         Files that cannot be read are an error, or a warning and a note; they are named and
         counted in either.
@@ -300,7 +343,10 @@ def image_task(
         )
     tests = dict.fromkeys(real.tests, limits["test"]) if "test" in limits else {}
     reading = replace(reading, limits={**limits, **tests})
-    given = {"frames": frames, "side": side, "grey": grey, "persons": persons, "crowds": crowds}
+    given = {
+        **{"frames": frames, "side": side, "grey": grey, "persons": persons, "crowds": crowds},
+        "empty": empty,
+    }
     taken = {choice: given[choice] for choice in real.choices}
     if any(given[choice] != plain for choice, plain in real.counted.items()):
         real = replace(real, published={})
@@ -309,6 +355,7 @@ def image_task(
         target=real.target,
         units=real.units,
         tests=real.tests,
+        counts=real.counts,
         read=partial(_read_real, real, taken, reading),
         images=True,
         scaling=real.scaling,

@@ -7,18 +7,19 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
 
-from howsure.core.arrays import AnyArray, FloatArray, IntArray
+from howsure.core.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from howsure.core.classes import frozen
 from howsure.core.errors import HowsureWarning, InputError
 from howsure.core.optional import require
 from howsure.core.rng import child
-from howsure_studies.tasks.files import BROKEN, UnreadableError
+from howsure_studies.tasks.files import BROKEN, UnreadableError, column, numbers, read_list
 from howsure_studies.tasks.task import Part
 
 T = TypeVar("T")
@@ -28,7 +29,17 @@ SIDE: Final = 64
 PICTURES: Final = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF")
 """Kinds that are opened; Pillow knows others, of which some run programs."""
 
+Counted = Literal["pixels", "objects"]
+"""What y of a patch is the number of."""
+Empty = Literal["drop", "keep"]
+"""What becomes of patches without a masked pixel."""
+Kind = tuple[str, int, int]
+"""Modality, width and height of an image: they stand for the experiment that it is of."""
+
 _NAMED: Final = 5
+_HALF: Final = 128.0  # of 255; grey images of nuclei are below 60 or above 200
+_SMOOTHED: Final = 1.0  # pixels; a rough border alone then has no maximum of its own
+_APART: Final = 7  # pixels a side of the square in which a centre is the deepest
 
 Patches = tuple[Bytes, IntArray, npt.NDArray[np.str_]]
 """Images, the number of masked pixels of each, and their names."""
@@ -207,22 +218,186 @@ def patches(images: Bytes, masks: AnyArray, key: str) -> Patches:
     return images[kept], counts[kept], np.array([f"{key}/{number}" for number in kept], dtype=str)
 
 
-def join_tiles(reading: Reading, tiles: Sequence[Patches], notes: tuple[str, ...]) -> Part:
-    """All patches of all tiles."""
-    if not sum(len(counts) for _, counts, _ in tiles):
-        raise InputError(f"{reading.folder} has no patch with a masked pixel: zero images remain")
-    x, y, ids = (np.concatenate(column) for column in zip(*tiles, strict=True))
-    return Part(x=reading.coloured(x), y=y, ids=ids, notes=notes)
-
-
-def pooled(
-    reading: Reading, tiles: Sequence[Patches], notes: tuple[str, ...], name: str
+def read_tiles(
+    reading: Reading,
+    what: str,
+    tiles: Mapping[str, Callable[[], Patches]],
+    name: str,
+    *,
+    pooled: str = "",
 ) -> Mapping[str, Part]:
-    """Shuffle all patches, and cut them at 80 per cent in training and validation."""
-    part = join_tiles(reading, tiles, notes)
-    order = child(reading.seed, name, "split").permutation(len(part))
+    """All patches of all tiles, which are named in messages, as one part.
+
+    Pooled, under the name of their set, they are shuffled and cut at 80 per cent in training and
+    validation.
+    """
+    names = list(tiles)
+    contents, _, notes = reading.collected(what, names, lambda at: tiles[names[at]]())
+    if not sum(len(counts) for _, counts, _ in contents):
+        raise InputError(
+            f"{reading.folder} has no masked pixel in the part {name!r}: zero images remain"
+        )
+    x, y, ids = (np.concatenate(column) for column in zip(*contents, strict=True))
+    part = Part(x=reading.coloured(x), y=y, ids=ids, notes=notes)
+    if not pooled:
+        return {name: reading.limited(part, name)}
+    order = child(reading.seed, pooled, "split").permutation(len(part))
     cut = int(0.8 * len(part))
     if cut == 0:
         raise InputError(f"{reading.folder} must contain at least two patches, got {len(part)}")
     parts = {"train": part.take(order[:cut]), "val": part.take(order[cut:])}
     return {key: reading.limited(value, key) for key, value in parts.items()}
+
+
+@final
+@frozen
+class MaskedImage:
+    """An image's file, those of its masks, and the number of objects that they show."""
+
+    image: Path
+    masks: tuple[Path, ...]
+    objects: int
+
+    def patches(self, counted: Counted, empty: Empty) -> Patches:
+        """Patches on a regular grid, and what is counted in each."""
+        picture = read_picture(self.image)
+        single = [read_picture(mask, "L") > 0 for mask in self.masks]
+        if any(mask.shape != picture.shape[:2] for mask in single):
+            raise UnreadableError("a mask has not its shape")
+        mask = np.any(single, axis=0)
+        target = mask
+        if counted == "objects":
+            objects = self.objects if len(single) == 1 else 1
+            target = np.sum([centres(part, objects) for part in single], axis=0)
+        kept = np.flatnonzero(grid(mask).any(axis=(1, 2)) | (empty == "keep"))
+        y = grid(target).sum(axis=(1, 2))[kept]
+        ids = [f"{self.image.stem}/{number}" for number in kept]
+        return grid(picture)[kept], y, np.array(ids, dtype=np.str_)
+
+
+@final
+@frozen(kw_only=True)
+class MaskedImages:
+    """Images beside masks, cut in patches on a regular grid, and divided by image.
+
+    A folder holds ``images`` and ``masks`` that `listing` names; or, as they are published, one
+    folder for each image, with ``images`` and a mask for each object in ``masks``.
+
+    Attributes
+    ----------
+    listing : str
+        A table with the columns ``image``, ``mask``, ``modality``, ``width``, ``height``.
+    objects : str
+        Its column with the number of objects, which one mask shows together.
+    folders : str
+        Pattern of the folders of single images.
+    images : int
+        How many there are.
+    home : tuple of (str, int, int)
+        Modality, width and height of the images of training, validation and the test ``home``.
+    away : mapping of str to tuple
+        The same of the other tests, by name.
+    shares : tuple of float
+        Shares of home images that train and validate; the rest is the test ``home``.
+    """
+
+    listing: str
+    objects: str
+    folders: str
+    images: int
+    home: Kind
+    away: Mapping[str, Kind]
+    shares: tuple[float, float]
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """Tests by name, those elsewhere first."""
+        return (*self.away, "home")
+
+    def read(
+        self, reading: Reading, name: str, *, key: str, counted: Counted, empty: Empty
+    ) -> Mapping[str, Part]:
+        """Read one part; images fall to parts by the seed and the set's key."""
+        check_choice(empty, ("drop", "keep"), "empty")
+        listed = (reading.folder / self.listing).is_file()
+        images, kinds = self._listed(reading) if listed else self._published(reading)
+        reading.expect(len(images), self.images, "images")
+        wanted = self.away.get(name, self.home)
+        rows = np.array([row for row, kind in enumerate(kinds) if kind == wanted], dtype=np.int64)
+        if name not in self.away:
+            order = child(reading.seed, key, "split").permutation(rows)
+            cuts = np.rint(np.cumsum(self.shares) * len(rows)).astype(int)
+            rows = np.sort(
+                dict(zip(("train", "val", "home"), np.split(order, cuts), strict=True))[name]
+            )
+        if len(rows) == 0:
+            raise InputError(
+                f"{reading.folder} has no image of the part {name!r}: zero images remain"
+            )
+        tiles = {
+            images[row].image.name: partial(images[row].patches, counted, empty) for row in rows
+        }
+        return read_tiles(reading, "images", tiles, name)
+
+    def _listed(self, reading: Reading) -> tuple[list[MaskedImage], list[Kind]]:
+        """Images and their kinds, of the table."""
+        path = reading.folder / self.listing
+        table = read_list(path, text=("image", "mask", "modality"))
+        titles = ("image", "mask", "modality")
+        image, mask, modality = (column(table, title, path).tolist() for title in titles)
+        whole = ("width", "height", self.objects)
+        width, height, objects = (
+            numbers(table, title, path).astype(int).tolist() for title in whole
+        )
+        images = [
+            MaskedImage(
+                inside(reading.folder / "images", image[row]),
+                (inside(reading.folder / "masks", mask[row]),),
+                objects[row],
+            )
+            for row in range(len(table))
+        ]
+        return images, list(zip(modality, width, height, strict=True))
+
+    def _published(self, reading: Reading) -> tuple[list[MaskedImage], list[Kind]]:
+        """Images and their kinds, of one folder for each."""
+        images = []
+        for folder in sorted(reading.folder.glob(self.folders)):
+            masks = tuple(sorted(folder.glob("masks/*.png")))
+            images += [MaskedImage(path, masks, len(masks)) for path in folder.glob("images/*.png")]
+        names = [image.image.name for image in images]
+        kinds, kept, _ = reading.collected("images", names, lambda at: kind_of(images[at].image))
+        return [images[at] for at in kept], kinds
+
+
+def kind_of(path: Path) -> Kind:
+    """What an image shows, by its colours and brightness, with its width and height."""
+    picture = read_picture(path)
+    height, width = picture.shape[:2]
+    if (picture != picture[..., :1]).any():
+        return "stained", width, height
+    dark = picture.mean() < _HALF
+    return "fluorescence" if dark else "brightfield_gray", width, height
+
+
+def centres(mask: AnyArray, objects: int) -> BoolArray:
+    """One point inside each object of a mask, where the number of objects is known.
+
+    Each connected part has its point farthest from the border; objects that touch share a part,
+    so further local maxima of the distance to the border count, the deepest first, until there
+    are as many as objects.
+    """
+    from scipy import ndimage
+
+    parts, _ = ndimage.label(mask)
+    depth = ndimage.gaussian_filter(ndimage.distance_transform_edt(mask), _SMOOTHED)
+    peak = mask & (depth == ndimage.maximum_filter(depth, size=_APART))
+    row, at = np.nonzero(peak)
+    order = np.argsort(-depth[row, at], kind="stable")
+    row, at = row[order], at[order]
+    first = np.zeros(len(row), dtype=np.bool_)
+    first[np.unique(parts[row, at], return_index=True)[1]] = True
+    chosen = np.argsort(~first, kind="stable")[:objects]
+    points = np.zeros(mask.shape, dtype=np.bool_)
+    points[row[chosen], at[chosen]] = True
+    return points

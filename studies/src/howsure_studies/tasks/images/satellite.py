@@ -17,6 +17,7 @@ from __future__ import annotations
 import lzma
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,10 +43,9 @@ from howsure_studies.tasks.images.reading import (
     bilinear,
     check_pairs,
     grid,
-    join_tiles,
     nearest,
     patches,
-    pooled,
+    read_tiles,
 )
 from howsure_studies.tasks.shift import AWAY, HOME
 from howsure_studies.tasks.task import Part
@@ -111,13 +111,13 @@ def _bands(path: Path) -> npt.NDArray[np.float32]:
 def read_buildings(reading: Reading, name: str) -> Mapping[str, Part]:
     """Read one part of AerialBuildingPixels; training and validation come together."""
     cities = (name,) if name in TEST_CITIES else CITIES
-    tiles = [pair for city in cities for pair in _tiles(reading, city)]
-    cuts, _, notes = reading.collected(
-        "tiles", [image.name for image, _ in tiles], lambda at: _cut(*tiles[at])
-    )
-    if name in TEST_CITIES:
-        return {name: reading.limited(join_tiles(reading, cuts, notes), name)}
-    return pooled(reading, cuts, notes, "aerial-building-pixels")
+    cuts = {
+        image.name: partial(_cut, image, labels)
+        for city in cities
+        for image, labels in _tiles(reading, city)
+    }
+    pooled = "" if name in TEST_CITIES else "aerial-building-pixels"
+    return read_tiles(reading, "tiles", cuts, name, pooled=pooled)
 
 
 def read_tiff(path: Path) -> AnyArray:

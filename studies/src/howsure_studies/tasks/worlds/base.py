@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy import special
 
 from howsure.core.arrays import FloatArray, IntArray, as_matrix, as_vector, check_fraction
-from howsure.core.classes import brief_repr, frozen
+from howsure.core.classes import frozen
 from howsure.core.convert import check_whole, checked
 from howsure.core.errors import InputError, UnanswerableError
 from howsure.core.rng import child
@@ -43,8 +43,6 @@ class Draw:
 
     x: FloatArray
     y: FloatArray
-
-    __repr__ = brief_repr
 
     @classmethod
     def checked(cls, x: npt.ArrayLike, y: npt.ArrayLike) -> Self:
@@ -97,8 +95,6 @@ class Truth:
     mean: FloatArray
     scale: FloatArray
     noise: Noise
-
-    __repr__ = brief_repr
 
     @property
     def sd(self) -> FloatArray:

@@ -149,6 +149,19 @@ def test_first_weights_come_from_the_seed_as_torch_draws_them() -> None:
     assert float(weights.std()) == pytest.approx(bound / math.sqrt(3), rel=0.02)
 
 
+def test_an_image_alone_has_the_group_norms_that_it_has_among_others() -> None:
+    rows = torch.rand(5, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+    for kind, alike in (("group", True), ("batch", False)):
+        module = backbone_named({"name": "small", "widths": [6, 8], "norm": kind}).make(3).train()
+        with torch.no_grad():
+            assert torch.allclose(module(rows)[:2], module(rows[:2]), atol=1e-6) is alike
+    # Networks that are kept are found by the specification: the default must not stand in it.
+    assert backbone_named({"name": "small", "norm": "batch"}).spec == backbone_named("small").spec
+    assert (backbone_named({"name": "small", "norm": "group"}).spec or {})["norm"] == "group"
+    with pytest.raises(InputError, match="norm must be"):
+        backbone_named({"name": "small", "norm": "layer"})
+
+
 def test_the_narrow_resnet_has_a_block_a_stage() -> None:
     stem = 9 * 3 * 4 + 2 * 4
     stages = sum(

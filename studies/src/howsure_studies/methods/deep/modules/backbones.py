@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cache, partial
 from itertools import pairwise
-from typing import Annotated, Any, Final, final
+from math import gcd
+from typing import Annotated, Any, Final, Literal, final
 
 from howsure.core.arrays import placed
 from howsure.core.classes import frozen
@@ -30,6 +31,11 @@ RESNET34: Final = ((64, 3), (128, 4), (256, 6), (512, 3))
 
 NARROW: Final = (8, 16, 32, 64)
 """Channels of the stages of the narrow residual network."""
+
+Norm = Literal["batch", "group"]
+
+GROUPS: Final = 4
+"""Groups of channels that are normalised together; four leave each at least four channels."""
 
 _SLOPE: Final = 0.01
 
@@ -78,7 +84,8 @@ def backbone_named(spec: str | Mapping[str, Any] | Backbone | Maker) -> Backbone
         or as the ``name`` of a mapping that holds options beside it; a callable that takes the
         number of channels and gives a torch module, whose output must have shape (b, d); or a
         backbone, which passes through. All but the last take ``grey`` and ``spectral`` (see
-        `Backbone`); ``small`` takes ``widths``, the channels of its convolutions, as well,
+        `Backbone`); ``small`` takes ``widths``, the channels of its convolutions, and ``norm``
+        (see `small`) as well,
         ``resnet`` those of its stages of one block each, and ``mlp``, for tables, the units of
         its layers.
 
@@ -124,8 +131,14 @@ def _own_backbone(name: str, grey: bool = False, spectral: float | None = None) 
     return _backbone(name, make, {"name": name}, grey, spectral)
 
 
-def _small(widths: Any = SMALL, grey: bool = True, spectral: float | None = None) -> Backbone:
-    return _wide("small", small, widths, grey, spectral)
+def _small(
+    widths: Any = SMALL, grey: bool = True, spectral: float | None = None, norm: Norm = "batch"
+) -> Backbone:
+    backbone = _wide("small", partial(small, norm=norm), widths, grey, spectral)
+    if checked(norm, Norm, "norm") == "batch":
+        return backbone
+    # The default stays out of the specification, by which trained networks are found again.
+    return replace(backbone, spec={**(backbone.spec or {}), "norm": norm})
 
 
 def _mlp(widths: Any = MLP, grey: bool = False, spectral: float | None = None) -> Backbone:
@@ -160,10 +173,10 @@ def _backbone(
     return Backbone(title, make, **options, spec={**spec, **options})
 
 
-def small(channels: int, widths: tuple[int, ...] = SMALL) -> Module:
+def small(channels: int, widths: tuple[int, ...] = SMALL, norm: Norm = "batch") -> Module:
     """A small convolutional network for training on a processor.
 
-    3×3 convolutions of stride 2 without bias, each followed by batch normalisation and
+    3×3 convolutions of stride 2 without bias, each followed by a normalisation and
     LeakyReLU(0.01), and the mean over places: as many features as the last has channels.
 
     Parameters
@@ -172,6 +185,9 @@ def small(channels: int, widths: tuple[int, ...] = SMALL) -> Module:
         Channels of the images.
     widths : tuple of int
         Channels of the convolutions.
+    norm : {"batch", "group"}
+        Normalisation over the batch, or over groups of an image's own channels, which neighbours
+        in a batch do not change.
 
     Returns
     -------
@@ -182,7 +198,9 @@ def small(channels: int, widths: tuple[int, ...] = SMALL) -> Module:
     for wide, narrow in pairwise((channels, *widths)):
         layers += [
             nn.Conv2d(wide, narrow, 3, stride=2, padding=1, bias=False),
-            nn.BatchNorm2d(narrow),
+            nn.BatchNorm2d(narrow)
+            if norm == "batch"
+            else nn.GroupNorm(gcd(GROUPS, narrow), narrow),
             nn.LeakyReLU(_SLOPE, inplace=True),
         ]
     return nn.Sequential(*layers, _pool(nn))
