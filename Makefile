@@ -36,7 +36,8 @@ REQUIRE = HOWSURE_REQUIRE=$${HOWSURE_REQUIRE:+$$HOWSURE_REQUIRE,}$(1)
 	rates processors lint docs docs-quick benchmark papers mutate dist clean
 
 demo: .venv/.report
-	$(BIN)/python examples/demo.py
+	rm -f demo/predictions.csv demo/report.html
+	$(BIN)/howsure demo demo
 
 # All lanes; a red one keeps no other from running. Those joined by & run at the same time.
 test:

@@ -12,6 +12,7 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
+import formulas  # noqa: E402
 import make_api  # noqa: E402
 import make_llms  # noqa: E402
 from docutils import nodes  # noqa: E402
@@ -19,6 +20,7 @@ from sphinx import addnodes  # noqa: E402
 from sphinx.domains.python import PyXRefRole  # noqa: E402
 
 from howsure._version import __version__  # noqa: E402
+from howsure.engine.catalogue import catalogue  # noqa: E402
 
 project, author, release, version = "howsure", "The howsure developers", __version__, __version__
 html_title = f"howsure {__version__}"
@@ -41,6 +43,7 @@ suppress_warnings = ["config.cache"]
 # Words
 
 myst_enable_extensions = ["colon_fence"]
+html_math_renderer = "mathml"
 myst_heading_anchors = 4
 autodoc_typehints = "none"  # docstrings say types, with shapes
 autodoc_member_order = "bysource"
@@ -100,6 +103,9 @@ def _links(app: Any, name: str, source: list[str]) -> None:
         text += "\n```{toctree}\n:hidden:\n:glob:\n\n*\n```\n"
     text = re.sub(r"\]\((?:\.\./)+CONTRIBUTING\.md(#[\w-]+)?\)", r"](/contributing.md\1)", text)
     if name.startswith("measures/"):
+        if metric := catalogue().get(name.removeprefix("measures/")):
+            cell = f"| formula | {{math}}`{formulas.to_latex(metric.formula)}` |"
+            text = re.sub(r"^\| formula \|.*$", lambda _: cell, text, flags=re.MULTILINE)
         text = re.sub(r"`(howsure\.metrics\.\w+)`", r"{py:obj}`\1`", text)
     source[0] = text
 
@@ -215,6 +221,8 @@ def setup(app: Any) -> None:
     """Make the API's pages anew, and tend sources on their way."""
     make_api.write()
     app.add_role("named", _named)
+    visits = (formulas.visit_math, None)
+    app.add_html_math_renderer("mathml", visits, visits)
     made = [f"{folder}/README" for folder in FOLDERS]
     app.connect("env-get-outdated", lambda *_: made)  # what they list may have changed
     app.connect("source-read", _links)

@@ -116,7 +116,7 @@ TOPICS = {
     "sklearn": Topic(
         "howsure.sklearn",
         "For scikit-learn",
-        "Scorers, displays, and a regressor that recalibrates another.",
+        "Scorers, displays, and estimators that recalibrate others.",
     ),
     "conformal": Topic(
         "howsure.conformal",
@@ -266,6 +266,12 @@ def _documented(value: Any) -> bool:
     return inspect.isroutine(value) or inspect.isclass(value) or inspect.ismodule(value)
 
 
+def _is_ours(cls: type, name: str) -> bool:
+    """Whether a member comes from a class of howsure, not from a base of another library."""
+    home = next(base for base in cls.__mro__ if name in vars(base))
+    return name.startswith("_") or home.__module__.startswith("howsure")
+
+
 def page(topic: Topic) -> str:
     """One page: what each name is, in a line, then each in full."""
     package = importlib.import_module(topic.package)
@@ -282,7 +288,8 @@ def page(topic: Topic) -> str:
         elif inspect.isclass(value):
             hidden = any(base.__name__.startswith("_") for base in value.__bases__)
             inherited = ["   :inherited-members:"] if hidden else []  # of a base with no page
-            theirs = [n for n in vars(value) if re.fullmatch(r"set_\w+_request", n)]
+            theirs = [n for n in dir(value) if hidden and not _is_ours(value, n)]
+            theirs += [n for n in vars(value) if re.fullmatch(r"set_\w+_request", n)]
             left_out = [f"   :exclude-members: {', '.join(theirs)}"] if theirs else []
             rows += [f".. autoclass:: {name}", "   :members:", *inherited, *left_out, ""]
         elif inspect.isroutine(value):
@@ -309,7 +316,7 @@ def _told(value: Any) -> str:
         return "By name: " + ", ".join(f"``{key}``" for key in value) + "."
     if get_args(value) and all(isinstance(each, str) for each in get_args(value)):
         return "One of " + ", ".join(f"``{each}``" for each in get_args(value)) + "."
-    text = repr(value)
+    text = " ".join(repr(value).split()).replace("( ", "(").replace(", )", ")")
     return f"``{text}``" if len(text) < 200 and " object at " not in text else ""
 
 

@@ -20,7 +20,8 @@ START = """\
 # Columns of a table
 
 Predictions may be in a CSV or TSV file (also `.gz`, `.zst`), a Parquet or an Arrow file. An
-[Excel workbook](how-to/from-excel.md) and a [netCDF file of ArviZ](how-to/from-arviz.md) also work.
+[Excel workbook](how-to/from-excel.md), a [netCDF file of ArviZ](how-to/from-arviz.md) and
+[lines of JSON](how-to/language-models.md#multiple-choice-questions) (.jsonl) also work.
 In Python they may be any data frame, or a mapping of arrays. howsure recognises columns from their
 names. For other names, use a flag of a command that reads tables, such as `howsure assess`, or a
 keyword of `howsure.Table`, which every function takes. Flags take precedence over names; an empty

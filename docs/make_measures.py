@@ -60,8 +60,8 @@ _READ = {
     "true_rank, set_sizes": "the rank of the true label, and the size of each set",
     **dict.fromkeys(
         (
-            *("class_auc", "class_brier", "class_claims", "class_correct", "class_log_score"),
-            *("class_parts", "class_skill", "answer_impossible", "answer_level"),
+            *("class_auc", "class_brier", "class_claims", "class_correct", "class_decisions"),
+            *("class_log_score", "class_parts", "class_skill", "answer_impossible", "answer_level"),
             *("answer_shape", "answer_sureness"),
         ),
         "y and class probabilities",
@@ -121,7 +121,8 @@ x = rng.uniform(-4, 4, n)
 y = (rng.random(n) < 1 / (1 + np.exp(-x))).astype(int)
 p = np.round(1 / (1 + np.exp(-1.5 * x)), 2)
 side = np.where(x < 0, "left", "right")
-result = howsure.assess(y, p, features={"x": x}, groups={"side": side})
+options = howsure.Options(threshold=0.2)
+result = howsure.assess(y, p, features={"x": x}, groups={"side": side}, options=options)
 """
 EXAMPLES = {
     "distributions": f"""{_START}prediction = howsure.Distribution.normal(mean=mean, sd=sd)

@@ -12,12 +12,14 @@ its own. Further fields, ``parts=`` and ``columns=``, name those that are shown,
 between; ``notes=no`` leaves out the notes above it. In place of a table's title ``answers`` gives
 the section's sentences, ``facts`` those facts of sections (semicolons between) that ``columns=``
 names, ``made`` what made the results, and ``printed`` how many numbers of each table of the paper
-stand beside ours. A number in the text is followed by where it comes from:
+stand beside ours; ``totals`` and ``reasons`` give that of whole papers, for studies that semicolons
+separate, and ``states`` the states of this page's own rows. A number in the text is followed by
+where it comes from:
 
     covers 87.9 %<!--= shift | poverty | Conformal Prediction | test_empirical_coverage@0.9 -->
 
-that is the study, the world, the method and the measure; a share is given in percent where the
-text before the mark is.
+that is the study, the world, the method and the measure, with slashes between them in a table; a
+share is given in percent where the text before the mark is.
 """
 
 from __future__ import annotations
@@ -26,8 +28,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from howsure.core import formats
@@ -36,10 +39,12 @@ from howsure.core.files import atomic_write
 from howsure.core.registry import check_known
 from howsure.report.document import Cell, Document, Grid, GridRows, Section
 from howsure.report.plain import grid_blocks, sentence
-from howsure_studies.engine import number_grid, published, study_of, study_shipped
+from howsure_studies.engine import Published, number_grid, published, study_of, study_shipped
 
 FOLDER = Path(__file__).parent
 BLOCK = re.compile(r"(<!-- result: (.+?) -->\n)(.*?)(<!-- end of result -->)", re.DOTALL)
+RESULTS = {"table", "figure"}
+REST = ("other scale", "not reached")
 NUMBER = re.compile(r"([−\d.,]*\d)( %)?(<!--= (.+?) -->)")
 
 
@@ -54,8 +59,11 @@ def pages() -> Iterator[Path]:
 
 def current(text: str) -> str:
     """A page's text with what its marks stand for."""
-    text = BLOCK.sub(lambda m: f"{m[1]}\n{_block(*_fields(m[2]))}\n\n{m[4]}", text)
-    return NUMBER.sub(lambda m: f"{_number(m[2] or '', *_fields(m[4]))}{m[3]}", text)
+    whole = text
+    text = BLOCK.sub(lambda m: f"{m[1]}\n{_block(whole, *_fields(m[2]))}\n\n{m[4]}", text)
+    return NUMBER.sub(
+        lambda m: f"{_number(m[2] or '', *_fields(m[4].replace(' / ', ' | ')))}{m[3]}", text
+    )
 
 
 def _fields(mark: str) -> list[str]:
@@ -70,8 +78,14 @@ def _page(study: str) -> Document:
     return study_of(study).page(_shipped(study))
 
 
-def _block(study: str, section: str, what: str, *chosen: str) -> str:
+def _block(text: str, study: str, section: str, what: str, *chosen: str) -> str:
     """Sentences of a section, one of its tables, or what made the results."""
+    if what == "states":
+        return _states(text)
+    if what == "totals":
+        return _totals(study.split(";"))
+    if what == "reasons":
+        return _reasons(study.split(";"))
     if what == "printed":
         return _printed(study)
     if what == "made":
@@ -90,31 +104,125 @@ def _block(study: str, section: str, what: str, *chosen: str) -> str:
     raise InputError(f"section {section!r} of {study} has tables {[g.title for g in shown.grids]}")
 
 
+def _states(text: str) -> str:
+    """How many rows of a page have each state: results, and what is built to get them."""
+    rows = {
+        title: [line.split(" | ")[1:3] for line in re.findall(r"^\| (?!Row|:--).+", part, re.M)]
+        for title, _, part in (each.partition("\n") for each in text.split("\n## ")[1:])
+    }
+    lines = []
+    for heading, states, of_results in (
+        ("Tables and figures", ("reached", "same pattern", *REST), True),
+        ("Methods, measures, protocols and data", ("built", *REST), False),
+    ):
+        lines.append(f"| {heading} | {' | '.join(states)} |\n| :-- |{' --: |' * len(states)}")
+        for title, each in rows.items():
+            counts = Counter(state for kind, state in each if (kind in RESULTS) == of_results)
+            lines.append(f"| {title} | {' | '.join(str(counts[state]) for state in states)} |")
+        lines.append("")
+    return "\n".join(lines).rstrip()
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """The numbers that one paper printed, and what became of them."""
+
+    paper: str
+    agree: list[Published]
+    differ: list[Published]
+    inconclusive: list[Published]
+    absent: list[Published]
+    why: Counter[str]  # of those that differ
+
+    @property
+    def beside(self) -> int:
+        return len(self.agree) + len(self.differ) + len(self.inconclusive)
+
+
+@cache
+def _compared(study: str) -> tuple[_Compared, ...]:
+    """Numbers of each paper that a study's page compares; several of ours must all agree."""
+    (table,) = (table for table in _page(study).tables if table.name == "beside_published")
+    names = ("paper", "table", "task", "published_method", "measure", "coverage")
+    ours: dict[tuple[str, ...], dict[str, str]] = {}
+    columns = (map(str, table.columns[name]) for name in (*names, "differs", "reason"))
+    for *key, differs, reason in zip(*columns, strict=True):
+        ours.setdefault(tuple(key), {})[differs] = reason
+    papers: dict[str, _Compared] = {}
+    for row in published(study):
+        if row.paper not in {key[0] for key in ours}:
+            continue
+        paper = papers.setdefault(row.paper, _Compared(row.paper, [], [], [], [], Counter()))
+        key = (row.paper, row.table, row.task, row.method, row.measure, str(row.coverage))
+        outcome = ours.get(key)
+        if outcome is None:
+            paper.absent.append(row)
+        elif "yes" in outcome:
+            paper.differ.append(row)
+            paper.why[outcome["yes"]] += 1
+        else:
+            (paper.agree if "no" in outcome else paper.inconclusive).append(row)
+    return tuple(papers.values())
+
+
+def _totals(studies: list[str]) -> str:
+    """Each paper: how many of its numbers stand beside ours, agree and differ."""
+    lines = [
+        "| Paper | published numbers | beside ours | agree | differ | inconclusive |",
+        "| :-- | --: | --: | --: | --: | --: |",
+    ]
+    for paper in chain.from_iterable(map(_compared, studies)):
+        counts = (
+            paper.beside + len(paper.absent),
+            paper.beside,
+            *(len(rows) for rows in (paper.agree, paper.differ, paper.inconclusive)),
+        )
+        lines.append(f"| {paper.paper} | {' | '.join(f'{count:,}' for count in counts)} |")
+    return "\n".join(lines)
+
+
+def _reasons(studies: list[str]) -> str:
+    """Each paper: why its numbers differ from ours, and which stand beside none."""
+    lines = []
+    for paper in chain.from_iterable(map(_compared, studies)):
+        lines.append(f"* **{paper.paper}**")
+        lines += [f"  * {count} differ: {why}." for why, count in paper.why.most_common()]
+        if paper.absent:
+            sizes: dict[int, list[str]] = {}
+            for table, count in Counter(row.table for row in paper.absent).items():
+                sizes.setdefault(count, []).append(table)
+            places = "; ".join(
+                f"{count} {'each ' * (len(t) > 1)}of {', '.join(t)}" for count, t in sizes.items()
+            )
+            lines.append(f"  * {len(paper.absent)} not compared on the page: {places}.")
+    return "\n".join(lines)
+
+
 def _printed(study: str) -> str:
     """Each table and figure that a paper printed: how many of its numbers stand beside ours."""
-    (beside,) = (table for table in _page(study).tables if table.name == "beside_published")
-    names = ("paper", "table", "task", "published_method", "measure", "coverage", "differs")
-    differs: dict[tuple[str, ...], set[str]] = {}
-    for *key, told in zip(*(map(str, beside.columns[name]) for name in names), strict=True):
-        differs.setdefault(tuple(key), set()).add(told)
-    ours = Counter(key[:2] for key in differs)
-    differ = Counter(key[:2] for key, told in differs.items() if "yes" in told)
-    untold = Counter(key[:2] for key, told in differs.items() if told == {"unknown"})
-    printed = Counter((row.paper, row.table) for row in published(study))
     lines = [
-        "| printed in | numbers | compared with ours | significantly different | inconclusive |"
+        "| printed in | numbers | compared with ours | significantly different | inconclusive |",
+        "| :-- | --: | --: | --: | --: |",
     ]
-    lines.append("| :-- | --: | --: | --: | --: |")
-    lines += [
-        f"| {', '.join(key)} | {count} | {ours[key]} | {differ[key]} | {untold[key]} |"
-        for key, count in printed.items()
-        if ours[key]
-    ]
-    papers = {paper for paper, _ in ours}
-    left = [key for key in printed if key[0] in papers and not ours[key]]
-    if left:
-        count = sum(printed[key] for key in left)
-        lines.append(f"| {formats.counted(len(left), 'place')} more, not run | {count} | 0 | | |")
+    for paper in _compared(study):
+        agree, differ, untold, absent = (
+            Counter(row.table for row in rows)
+            for rows in (paper.agree, paper.differ, paper.inconclusive, paper.absent)
+        )
+        printed = dict.fromkeys(row.table for row in published(study) if row.paper == paper.paper)
+        ours = {table: agree[table] + differ[table] + untold[table] for table in printed}
+        lines += [
+            f"| {paper.paper}, {table} | {count + absent[table]} | {count} | {differ[table]} "
+            f"| {untold[table]} |"
+            for table, count in ours.items()
+            if count
+        ]
+        left = [table for table, count in ours.items() if not count]
+        if left:
+            count = sum(absent[table] for table in left)
+            lines.append(
+                f"| {formats.counted(len(left), 'place')} more, not run | {count} | 0 | | |"
+            )
     return "\n".join(lines)
 
 

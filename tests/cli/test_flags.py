@@ -18,7 +18,7 @@ from howsure.cli.main import app
 
 ROWS = 60
 SOURCES = ("one file", "several files", "long table", "folder")
-ELSEWHERE = ("metrics", "schema", "mcp", "watch", "simulate", "bench", "data")
+ELSEWHERE = ("demo", "metrics", "schema", "mcp", "watch", "simulate", "bench", "data")
 """Commands that read no table of predictions, or no table at all: their tests are their own."""
 
 CASES: dict[str, str] = {
@@ -124,6 +124,7 @@ CASES: dict[str, str] = {
     "--softmax": "c_p_*",
     "--stated-confidence": "c_p_a",
     "--state": "{out}/state.arrow",
+    "--threshold": "0.2",
     "--time": "c_time",
     "--tolerance": "0.2",
     "--too-few": "error",

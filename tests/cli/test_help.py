@@ -6,13 +6,16 @@ import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
+from howsure.cli import demo
 from howsure.cli.main import app
+from howsure.core.errors import InputError
 
 
 def commands(found: Any, path: tuple[str, ...]) -> dict[str, Any]:
@@ -126,7 +129,7 @@ def test_only_the_command_that_is_asked_has_its_parameters_made() -> None:
     root = typer.main.get_command(app)
     root.main(["--help"], standalone_mode=False)
     held = commands(root, ("howsure",))
-    assert len(held) == 15
+    assert len(held) == 16
     assert not [name for name, one in held.items() if "params" in vars(one)]
 
 
@@ -145,3 +148,37 @@ def test_what_is_not_used_is_not_imported(words: list[str], unused: tuple[str, .
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.stderr.strip() == "[]"
+
+
+def test_howsure_alone_shows_commands_that_its_parser_takes() -> None:
+    shown = CliRunner().invoke(app, [])
+    assert shown.exit_code == 0
+    examples = [shlex.split(line) for line in shown.stdout.splitlines() if "  howsure" in line]
+    assert [words[1] for words in examples] == ["assess", "check", "recalibrate"]
+    for words in examples:
+        COMMANDS[" ".join(words[:2])].make_context(words[1], words[2:])
+
+
+def test_each_command_stands_in_a_panel_with_a_title() -> None:
+    shown = CliRunner().invoke(app, ["--help"], terminal_width=100).stdout
+    assert "─ Commands ─" not in shown
+    assert shown.index("─ Begin with ─") < shown.index("─ Further ─")
+
+
+def test_the_demo_replaces_no_file(tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text("mine")
+    with pytest.raises(InputError, match=r"FOLDER must have no report\.html yet"):
+        demo.run(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+@pytest.mark.slow
+def test_the_demo_finds_the_fault_that_its_table_has(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert demo.run(tmp_path / "trial") == 0
+    assert "coverage is 66.4 % in region=north" in " ".join(capfd.readouterr().out.split())
+    assert {path.name for path in (tmp_path / "trial").iterdir()} == {
+        "predictions.csv",
+        "report.html",
+    }

@@ -115,7 +115,7 @@ def test_sentences_wrap_under_themselves_and_commands_stay_whole() -> None:
     command = "howsure recalibrate new.csv --calibration held_out.csv -o recalibrated.csv"
     text = "The 90 % intervals cover 83.1 % of rows: they under-cover by 6.9 points."
     show_lines(console, [VerdictLine(text, "bad", "Why?", command)])
-    show_lines(console, [VerdictLine("Two.", "good", "How?")], asked=True)
+    show_lines(console, [VerdictLine("Two.", "good", "How?")], with_question=True)
     show_note(console, "A note.")
     lines = stream.getvalue().splitlines()
     assert lines[0].startswith("✗ The 90 %")

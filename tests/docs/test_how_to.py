@@ -16,6 +16,7 @@ import io
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import warnings
@@ -33,7 +34,8 @@ from extras import needs
 from howsure.cli.main import app
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = sorted([*(DOCS / "how-to").glob("*.md"), *(DOCS / "explanations").glob("*.md")])
+NUCLEI = DOCS / "case-studies" / "nuclei.md"
+PAGES = sorted([*(DOCS / "how-to").glob("*.md"), *(DOCS / "explanations").glob("*.md"), NUCLEI])
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.py"))
 STANDING_IN = [path for path in TUTORIALS if "DataNotFoundError" in path.read_text("utf-8")]
 BLOCK = re.compile(
@@ -241,6 +243,8 @@ def test_commands_in_a_line_are_known() -> None:
 @pytest.mark.rate
 def test_a_page_runs_and_shows_what_comes_out(path: Path, folder: Path) -> None:
     page = path.read_text(encoding="utf-8")
+    if (table := path.with_suffix(".csv")).exists():
+        shutil.copy(table, folder)
     for library in OPTIONAL:
         if re.search(rf"^(?:import|from) {library}\b", page, flags=re.MULTILINE):
             with warnings.catch_warnings():

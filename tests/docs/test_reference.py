@@ -11,12 +11,14 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import howsure
+from extras import needs
 from howsure.cli.main import app
 from howsure.engine.catalogue import catalogue
 from howsure.figures.layouts import companions, layouts, table_layouts
@@ -224,3 +226,38 @@ def test_weights_are_taken_where_the_page_says_so(monkeypatch: pytest.MonkeyPatc
 
 def test_every_measure_has_its_traps() -> None:
     assert all(metric.beware for metric in catalogue().values())
+
+
+@pytest.mark.parametrize(
+    ("formula", "latex"),
+    [
+        ("mean 1{l ≤ y ≤ u}", r"\text{mean} \mathbf{1}\{l \le y \le u\}"),
+        ("√mean (y − ŷ)²", r"\sqrt{\text{mean} (y - \hat{y})^{2}}"),
+        ("∫_t^∞ F(z)² dz", r"\int_{t}^{\infty} F(z)^{2} \,dz"),
+        (
+            "Σ_b (n_b/n) |mean y|, 15 bins",
+            r"\sum_{b} (n_{b}/n) \vert \text{mean} y\vert , 15 \text{bins}",
+        ),
+        ("(A_const − A)/√(1 + x)", r"(A_{\text{const}} - A)/\sqrt{1 + x}"),
+        (
+            "S_s a mean score, y from a to b",
+            r"S_{s} \text{a mean score}, y \text{from} a \text{to} b",
+        ),
+    ],
+)
+def test_a_formula_is_set_as_mathematics(formula: str, latex: str) -> None:
+    needs("latex2mathml")
+    made = script("docs/formulas.py").to_latex(formula)
+    assert re.sub(r"\\? +", " ", made).replace(" }", "}").replace(" _", "_") == latex
+
+
+@pytest.mark.slow
+def test_every_formula_is_mathematics_that_a_browser_reads() -> None:
+    needs("latex2mathml")
+    made = script("docs/formulas.py")
+    for metric in catalogue().values():
+        tree = ElementTree.fromstring(made.convert(made.to_latex(metric.formula)))
+        text = "".join(tree.itertext())
+        words = set(re.findall(r"[a-z]{4,}", metric.formula))
+        assert all(word in text for word in words), (metric.name, text)
+        assert not re.search(r"[_√]|\\[a-z]", text), (metric.name, text)

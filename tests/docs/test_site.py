@@ -143,8 +143,13 @@ def index() -> dict[str, Any]:
     return held
 
 
-def found(word: str) -> set[str]:
-    """Pages that the search finds for a word; it looks for stems, as the browser does."""
+def found(words: str) -> set[str]:
+    """Pages that the search finds for all of some words."""
+    return set.intersection(*(_found(word) for word in words.split()))
+
+
+def _found(word: str) -> set[str]:
+    """Pages that it finds for one; it looks for stems, as the browser does."""
     stem = needs("sphinx.search.en").SearchEnglish({}).stem(word.lower())
     names = index()["docnames"]
     held: set[str] = set()
@@ -169,7 +174,11 @@ def found(word: str) -> set[str]:
         ("TabICL", {"how-to/from-tabpfn"}),
         ("fairness", {"how-to/fairness"}),
         ("Mondrian", {"how-to/fairness"}),
-        ("LLM", {"how-to/language-models"}),
+        ("LLM", {"how-to/language-models", "how-to/for-llm-evaluations"}),
+        ("sharpness", {"measures/sharpness"}),
+        ("ECE", {"measures/class_calibration_error"}),
+        ("reliability diagram", {"how-to/from-scikit-learn", "how-to/classifier"}),
+        ("prediction intervals wide", {"how-to/intervals-too-narrow"}),
     ],
 )
 def test_the_search_finds(word: str, expected: set[str]) -> None:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from howsure._version import __version__
-from howsure.cli.entry import say
+from howsure.cli.entry import echo
 from howsure.cli.flags import address
 from howsure.cli.options import LimitFlags, NamedLimits, OutcomeFlags, ReadOptions
 from howsure.cli.terminal import SIGNS, Console, escape
@@ -121,18 +121,18 @@ def run(
         atomic_write(shown.sarif, sarif_of(result, paths))
     if shown.json:
         for line in outcome(result, source, of_files).split("\n"):
-            say(line.replace("\x7f", "\\u007f"))
+            echo(line.replace("\x7f", "\\u007f"))
     else:
         _print(result, source, of_files)
     github = shown.github
     if os.environ.get("GITHUB_ACTIONS") == "true" if github is None else github:
         for line in annotated(result, paths):
-            say(line, error=shown.json)
+            echo(line, error=shown.json)
         if path := os.environ.get("GITHUB_STEP_SUMMARY"):
             with Path(path).open("a", encoding="utf-8") as file:
                 file.write(summary(result, source, of_files))
     if shown.repeated:
-        say(_REPEATED, error=shown.json)
+        echo(_REPEATED, error=shown.json)
     return result.status == 1
 
 
@@ -162,8 +162,8 @@ def judged(
         if not rules.columns:
             raise
         read.load(list(files), options.seed)  # raises what is wrong without these columns too
-        place = f"by in {source}" if source else "--by"
-        raise InputError(f"{place} must name columns of groups: {error}") from error
+        origin = f"by in {source}" if source else "--by"
+        raise InputError(f"{origin} must name columns of groups: {error}") from error
     check_coverage_is_used(loaded, read.assessed)
     loaded = without_rows(loaded) if options.no_rows else loaded
     result = check(
@@ -218,7 +218,7 @@ def _print(result: CheckResult, source: str, files: str) -> None:
     for name, text in (("limits", source), ("files", files)):
         if text:
             console.print(f"{name}: {escape(text)}", soft_wrap=True)
-    for verdict in result.told:
+    for verdict in result.results:
         line(SIGNS[tone_of(verdict)], verdict.sentence)
     line(SIGNS[result.tone], result.summary)
 
@@ -263,7 +263,7 @@ def _levels(result: CheckResult) -> list[tuple[str, LimitOutcome | Answer]]:
     """What fails is an error, and what is in doubt a warning."""
     return [
         ("error" if outcome.failed else "warning", outcome)
-        for outcome in result.told
+        for outcome in result.results
         if outcome.failed
         or outcome.state == ("undecided" if isinstance(outcome, LimitOutcome) else "caution")
     ]
@@ -293,14 +293,14 @@ def _escaped(text: str) -> str:
 
 def summary(result: CheckResult, source: str, files: str) -> str:
     """The outcome as Markdown: what follows, then what fails, then the rest."""
-    outcomes = sorted(result.told, key=lambda outcome: not outcome.failed)
+    outcomes = sorted(result.results, key=lambda outcome: not outcome.failed)
     lines = [VerdictLine(outcome.sentence, tone_of(outcome)) for outcome in outcomes]
     facts = {name: text for name, text in (("Limits", source), ("Files", files)) if text}
     opening = Section(title="", lines=(VerdictLine(result.summary, result.tone), *lines))
     return Document(title="howsure check", opening=opening, facts=facts).to_markdown()
 
 
-def sarif_of(found: CheckResult, places: Mapping[str, str]) -> str:
+def sarif_of(checked: CheckResult, places: Mapping[str, str]) -> str:
     """What fails or is in doubt as SARIF 2.1.0, with all that GitHub's code scanning asks for.
 
     All results lie in the first line of their table. Fingerprints tell them apart, so that one
@@ -311,7 +311,7 @@ def sarif_of(found: CheckResult, places: Mapping[str, str]) -> str:
     """
     rules: dict[str, dict[str, Any]] = {}
     results = []
-    for level, outcome in _levels(found):
+    for level, outcome in _levels(checked):
         rule = _rule(outcome)
         rules.setdefault(rule["id"], rule)
         file = {"uri": quote(os.fsencode(places[outcome.model])), "uriBaseId": "%SRCROOT%"}
@@ -350,7 +350,7 @@ def _rule(outcome: LimitOutcome | Answer) -> dict[str, Any]:
 
 def junit_of(result: CheckResult) -> str:
     """The outcome as JUnit's XML: a case for each finding and each limit."""
-    cases = result.told
+    cases = result.results
     counts = {
         "name": "howsure check",
         "tests": str(len(cases)),

@@ -142,10 +142,10 @@ def ended(error: BaseException) -> tuple[int, str]:
     from howsure.core.errors import error_line
 
     steps = traceback.extract_tb(error.__traceback__)
-    place = f" ({Path(steps[-1].filename).name}, line {steps[-1].lineno})" if steps else ""
+    location = f" ({Path(steps[-1].filename).name}, line {steps[-1].lineno})" if steps else ""
     return BROKEN, (
-        f"internal error: {error_line(error)}{place}; please report it to the developers with the "
-        "output under PYTHONDEVMODE=1"
+        f"internal error: {error_line(error)}{location}; please report it to the developers with "
+        "the output under PYTHONDEVMODE=1"
     )
 
 
@@ -157,7 +157,7 @@ def _again(problem: sys.UnraisableHookArgs) -> None:
         sys.__unraisablehook__(problem)
 
 
-def say(text: object, *, error: bool = False) -> None:
+def echo(text: object, *, error: bool = False) -> None:
     """One plain line, on stdout or stderr."""
     from howsure.core.text import legible
 

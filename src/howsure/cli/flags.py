@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_
 import typer
 from typer.core import TyperCommand
 
-from howsure.cli.entry import say
+from howsure.cli.entry import echo
 from howsure.core.options import NAMES, OptionField, options_of, spelled, with_names
 from howsure.core.registry import attribute_of
 
@@ -208,18 +208,23 @@ class Command(TyperCommand):
         super().format_help(ctx, *args)
         self.params = every
         if rare:
-            say(f" --help-all shows {len(rare)} more options.")
+            echo(f" --help-all shows {len(rare)} more options.")
 
 
-def command(app: typer.Typer, target: str = "", *, epilog: str) -> Callable[[Any], Any]:
+def command(
+    app: typer.Typer, target: str = "", *, epilog: str, panel: str | None = None
+) -> Callable[[Any], Any]:
     """Add a command, of which the function declares the flags, and does the work without a target.
 
-    The module of a target is imported when the command is called. True is status 1.
+    The module of a target is imported when the command is called. True is status 1. The panel is
+    that of the help which lists it.
     """
 
     def add(work: Any) -> Any:
         cls: Any = functools.partial(Command, work=work, target=target)
-        app.command(work.__name__, cls=cls, help=work.__doc__, epilog=epilog)(lambda: None)
+        app.command(
+            work.__name__, cls=cls, help=work.__doc__, epilog=epilog, rich_help_panel=panel
+        )(lambda: None)
         return work
 
     return add
@@ -229,7 +234,7 @@ def _help_all(ctx: typer.Context, wanted: bool) -> None:
     """Show the help with every flag."""
     if wanted:
         ctx.meta["howsure.help_all"] = True
-        say(ctx.get_help())
+        echo(ctx.get_help())
         raise typer.Exit
 
 

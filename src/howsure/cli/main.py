@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, get_args
 import typer
 from typer.core import TyperGroup
 
-from howsure.cli.entry import Interrupted, say
+from howsure.cli.entry import Interrupted, echo
 from howsure.cli.flags import OUTPUT, command, share
 from howsure.cli.watch import watch_app
 from howsure.core.errors import HowsureError, HowsureWarning, InputError, asked_in, system_line
@@ -47,7 +47,9 @@ class _Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name in _BROUGHT.names():
-            return typer.main.get_command(_BROUGHT.get(cmd_name))
+            brought: Any = typer.main.get_command(_BROUGHT.get(cmd_name))
+            brought.rich_help_panel = _STUDIES
+            return brought
         if cmd_name in _OF_STUDIES:
             raise InputError(f"{cmd_name} is a command of howsure-studies, {_ABSENT}")
         return super().get_command(ctx, cmd_name)
@@ -61,11 +63,13 @@ class _Commands(TyperGroup):
         self.rich_markup_mode = "rich"
         super().format_help(*args)
         if not set(_OF_STUDIES) & set(_BROUGHT.names()):
-            say(f"bench, data and simulate come with howsure-studies, {_ABSENT}")
+            echo(f"bench, data and simulate come with howsure-studies, {_ABSENT}")
 
 
 _BROUGHT: Final = Registry("command", "howsure.commands")
 _OF_STUDIES: Final = ("bench", "data", "simulate")
+_FIRST, _MORE, _PROGRAMS, _STUDIES = "Begin with", "Further", "For programs", "Studies"
+"""Panels of the help, in this order."""
 _ABSENT: Final = (
     f"which is not installed: run {installs('studies')}, or in a checkout "
     "pip install -e . -e ./studies"
@@ -77,7 +81,7 @@ def _loads(name: str) -> bool:
     try:
         _BROUGHT.get(name)
     except PluginError as error:
-        say(f"note: {error}", error=True)
+        echo(f"note: {error}", error=True)
         return False
     return True
 
@@ -86,7 +90,7 @@ app = typer.Typer(
     name="howsure",
     cls=_Commands,
     help="Assess the calibration, coverage and sharpness of predictions.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     # without these, None would be parsed, for which pydantic is imported
@@ -94,7 +98,7 @@ app = typer.Typer(
         "default_map": dict.fromkeys(("help", "install_completion", "show_completion"), False)
     },
 )
-app.add_typer(watch_app, name="watch")
+app.add_typer(watch_app, name="watch", rich_help_panel=_MORE)
 
 # Below 40 columns panels of help are empty.
 _MIN_COLUMNS = 40
@@ -145,12 +149,28 @@ def _version(wanted: bool) -> None:
     if wanted:
         from howsure._version import __version__
 
-        say(f"howsure {__version__}")
+        echo(f"howsure {__version__}")
         raise typer.Exit
+
+
+_BEGINNING: Final = """\
+howsure assesses the calibration and coverage of predictions: intervals, quantiles,
+distributions, samples, class probabilities or label sets.
+
+  howsure assess predictions.csv -o report.html
+      Assess a table with y and predictions, and write a page.
+  howsure check predictions.csv --min-coverage 0.85
+      Fail a pipeline if coverage is significantly too low.
+  howsure recalibrate new.csv --calibration held_out.csv -o recalibrated.csv
+      Recalibrate new predictions with held-out data.
+
+No table at hand? howsure demo writes one, with its report.
+howsure --help lists all commands."""
 
 
 @app.callback()
 def root(
+    context: typer.Context,
     version: Annotated[
         bool,
         typer.Option(
@@ -159,11 +179,27 @@ def root(
     ] = False,
 ) -> None:
     """Assess the calibration, coverage and sharpness of predictions."""
+    if context.invoked_subcommand is None:
+        for line in _BEGINNING.split("\n"):
+            echo(line)
+
+
+@command(app, "demo:run", panel=_FIRST, epilog="Example: howsure demo trial")
+def demo(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="[FOLDER]", file_okay=False, help="Folder to write to; made if not there."
+        ),
+    ] = Path("howsure-demo"),
+) -> None:
+    """Write a small made-up table of predictions, and its report as a page."""
 
 
 @command(
     app,
     "assess:run",
+    panel=_FIRST,
     epilog="Example: howsure assess predictions.csv --groups region -o report.html",
 )
 def assess(
@@ -185,7 +221,10 @@ def assess(
 
 
 @command(
-    app, "assess:merge", epilog="Example: howsure merge mon.arrow tue.arrow wed.arrow -o week.html"
+    app,
+    "assess:merge",
+    panel=_MORE,
+    epilog="Example: howsure merge mon.arrow tue.arrow wed.arrow -o week.html",
 )
 def merge(
     files: Annotated[
@@ -206,6 +245,7 @@ def merge(
 @command(
     app,
     "check:run",
+    panel=_FIRST,
     epilog="Example: howsure check predictions.csv --min-coverage 0.85 --by region",
 )
 def check(
@@ -228,6 +268,7 @@ def check(
 @command(
     app,
     "recalibrate:run",
+    panel=_FIRST,
     epilog="Example: howsure recalibrate new.csv --calibration held_out.csv -o recalibrated.csv",
 )
 def recalibrate(
@@ -253,6 +294,7 @@ def recalibrate(
 @command(
     app,
     "recalibrate:run_improve",
+    panel=_MORE,
     epilog="Example: howsure improve held_out.csv new.csv --until-right -o improved.csv",
 )
 def improve(
@@ -299,6 +341,7 @@ def improve(
 @command(
     app,
     "recalibrate:run_conformal",
+    panel=_MORE,
     epilog="Example: howsure conformal new.csv --calibration held_out.csv --method lac -o sets.csv",
 )
 def conformal(
@@ -315,6 +358,7 @@ def conformal(
 @command(
     app,
     "characteristic:run",
+    panel=_MORE,
     epilog="Example: howsure characteristic predictions.csv --want miss_rate=0.1 --plot curve.png",
 )
 def characteristic(
@@ -328,7 +372,7 @@ def characteristic(
     """Plot interval width against miss rate: areas, gains, operating points, costs."""
 
 
-@command(app, "metrics:list_measures", epilog="Example: howsure metrics PICP")
+@command(app, "metrics:list_measures", panel=_MORE, epilog="Example: howsure metrics PICP")
 def metrics(
     name: Annotated[
         str | None,
@@ -341,6 +385,7 @@ def metrics(
 @command(
     app,
     "metrics:print_schema",
+    panel=_PROGRAMS,
     epilog="Example: howsure schema report -o report.schema.json",
 )
 def schema(
@@ -365,7 +410,7 @@ def schema(
     """Print the JSON Schema of a machine-readable output."""
 
 
-@command(app, "mcp:run", epilog="Example: howsure mcp --skill")
+@command(app, "mcp:run", panel=_PROGRAMS, epilog="Example: howsure mcp --skill")
 def mcp(
     skill: Annotated[
         bool,
@@ -395,10 +440,10 @@ def main() -> int:
         try:
             app()
         except HowsureError as error:
-            say(f"howsure: {error}", error=True)
+            echo(f"howsure: {error}", error=True)
             return 2
         except OSError as error:  # of the system, where nothing nearer says more of it
-            say(f"howsure: {system_line(error)}", error=True)
+            echo(f"howsure: {system_line(error)}", error=True)
             return 2
         except Interrupted:
             raise
@@ -408,9 +453,9 @@ def main() -> int:
     return 0
 
 
-def _noted(otherwise: Callable[..., None], message: Any, category: Any, *place: Any) -> None:
+def _noted(otherwise: Callable[..., None], message: Any, category: Any, *location: Any) -> None:
     """A warning of howsure's own as one line, without the place in the code that it came from."""
     if issubclass(category, HowsureWarning):
-        say(f"note: {message}", error=True)
+        echo(f"note: {message}", error=True)
     else:
-        otherwise(message, category, *place)
+        otherwise(message, category, *location)

@@ -23,7 +23,7 @@ from howsure._version import __version__
 from howsure.cli.assess import judged as assessed
 from howsure.cli.check import judged as checked
 from howsure.cli.check import outcome, rules_for
-from howsure.cli.entry import ended, say
+from howsure.cli.entry import echo, ended
 from howsure.cli.flags import expand, keyword
 from howsure.cli.options import FitFlags, ReadOptions, TableFlags
 from howsure.cli.recalibrate import serve_table
@@ -119,7 +119,7 @@ def run(root: Path, *, skill: bool = False) -> None:
     """Serve until the client leaves; or print the page that teaches an agent the commands."""
     if skill:
         for line in resources_of("howsure").joinpath("SKILL.md").read_text("utf-8").splitlines():
-            say(line)
+            echo(line)
         return
     os.chdir(root)
     server(Path()).run("stdio")
@@ -326,7 +326,7 @@ def _check_within(root: Path, arguments: Mapping[str, Any]) -> None:
             paths = [fixed_folder(path) if is_pattern(path) else path]
             if not is_address(path) and _is_within(root, paths[0]):
                 if is_pattern(path) or is_folder(path):
-                    paths += [place.path for place in places(path).places]
+                    paths += [location.path for location in places(path).places]
                 if all(_is_within(root, part_of_path) for part_of_path in paths):
                     continue
             raise InputError(
@@ -381,7 +381,7 @@ def _tool_within(
     """A function as a tool of the server: its docstring, its arguments, the form it returns."""
     types = require("mcp.types", extra="mcp")
     tools = require("mcp.server.mcpserver.tools", extra="mcp")
-    paragraphs = (" ".join(part.split()) for part in (work.__doc__ or "").split("\n\n"))
+    paragraphs = (" ".join(paragraph.split()) for paragraph in (work.__doc__ or "").split("\n\n"))
     tool = tools.Tool.from_function(
         _tool_call(root, work),
         description="\n\n".join(paragraphs),
@@ -394,8 +394,8 @@ def _tool_within(
         structured_output=False,
     )
     tool.fn_metadata.output_schema = form or {"type": "object"}
-    for name, said in tool.parameters["properties"].items():
-        said["description"] = _ARGUMENTS[name]
+    for name, entry in tool.parameters["properties"].items():
+        entry["description"] = _ARGUMENTS[name]
     return tool
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.padding import Padding
 
-from howsure.cli.entry import say
+from howsure.cli.entry import echo
 from howsure.cli.terminal import Console, escape
 from howsure.core.files import atomic_write, check_outputs
 from howsure.core.schemas import SchemaName, schema
@@ -55,8 +55,8 @@ def print_schema(name: SchemaName, output: Path | None) -> None:
     text = json.dumps(schema(name), ensure_ascii=False, indent=2)
     if output is None:
         for line in text.split("\n"):
-            say(line)
+            echo(line)
         return
     check_outputs([output])
     atomic_write(output, f"{text}\n")
-    say(f"written: {output}")
+    echo(f"written: {output}")

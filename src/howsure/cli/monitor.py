@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +38,7 @@ REPORTS = (".html", ".json", ".md")
 """Endings of outputs that hold a report; others hold the rows with their scores."""
 
 
-_WITHOUT_Y: Final = ("seed", "trials", "also", "no_rows")
+_WITHOUT_Y = ("seed", "trials", "also", "no_rows")
 """Options that need no y, besides those of congruence."""
 
 
@@ -52,8 +52,8 @@ def run(
     """Fit on the labelled reference, score the file's rows, print and write."""
     if len(files) != 1:
         raise InputError(f"--reference needs exactly one file, got {len(files)}")
-    if others := sorted({*options.also} - {"mean_cce"}):
-        raise InputError(f"--also must be mean_cce where --reference is given, got {others[0]!r}")
+    if refused := sorted({*options.also} - {"mean_cce"}):
+        raise InputError(f"--also must be mean_cce where --reference is given, got {refused[0]!r}")
     if read.large.state is not None:
         raise InputError("--state cannot be given with --reference, which scores single rows")
     needs_y = {option.name for option in options_of(Options)} - {*_WITHOUT_Y}
@@ -144,7 +144,7 @@ def _name(reference: Path, loaded: Loaded) -> str:
 
 def _worst(scored: Monitored, new: Unlabelled) -> Iterator[ResultTable]:
     """The rows farthest outside the reference, and the flagged rows of the highest CCE."""
-    inputs = {**new.features, **new.texts}
+    inputs = {**new.inputs.features, **new.texts}
     for table in scored.report.tables:
         if table.name == "outside":
             yield _with(table, ("row", "why", "distance", *inputs))

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from howsure.cli.flags import COLUMNS, OUTPUT, address
+from howsure.core.arrays import check_fractions
 from howsure.core.errors import InputError
 from howsure.core.options import SHARE, Described, described, option, options_set, words_of
-from howsure.core.registry import attribute_of
 from howsure.inputs.roles import ROLES
 from howsure.streaming.large import Large
 
@@ -26,9 +26,7 @@ _READING: Final = "How tables are read"
 
 def check_shares(value: Any, name: str) -> Any:
     """One share strictly between 0 and 1, or several in a list."""
-    for number in value if isinstance(value, list | tuple) else [value]:
-        if number is not None:
-            attribute_of(SHARE)(number, name)
+    check_fractions(() if value is None else value, name)
     return value
 
 

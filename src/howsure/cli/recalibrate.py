@@ -309,13 +309,13 @@ def _row(table: ResultTable, row: int, ways: Sequence[str]) -> tuple[Cell, ...]:
 
 def _best(values: Sequence[float], direction: Direction, perfect: float) -> float:
     """The best of some values, some of which are missing; NaN where there is no better or worse."""
-    known = [value for value in values if not math.isnan(value)]
+    finite = [value for value in values if not math.isnan(value)]
     if direction is Direction.LOWER:
-        return min(known)
+        return min(finite)
     if direction is Direction.HIGHER:
-        return max(known)
+        return max(finite)
     if direction is Direction.TARGET and not math.isnan(perfect):
-        return min(known, key=lambda value: abs(value - perfect))
+        return min(finite, key=lambda value: abs(value - perfect))
     return math.nan
 
 
@@ -338,14 +338,14 @@ def _write(tables: Sequence[ResultTable], grids: Sequence[Grid], output: Path) -
 def _together(tables: Sequence[ResultTable]) -> dict[str, AnyArray]:
     """One table of all, with a column ``belief``: the kind of prediction that a method is for."""
     names = dict.fromkeys(name for table in tables for name in table.columns)
-    found: dict[str, AnyArray] = {}
+    columns: dict[str, AnyArray] = {}
     if len(tables) > 1:
         predictions = [np.full(len(t), t.name.split(": ")[1], dtype=object) for t in tables]
-        found["belief"] = np.concatenate(predictions)
+        columns["belief"] = np.concatenate(predictions)
     for name in names:
         parts = [t.columns.get(name, np.full(len(t), np.nan)) for t in tables]
-        found[name] = np.concatenate(parts)
-    return found
+        columns[name] = np.concatenate(parts)
+    return columns
 
 
 # ---- `howsure improve`: recalibrate by a held-out table, with proof on rows held back ------------

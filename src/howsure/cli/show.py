@@ -33,15 +33,17 @@ _GLUE: Final = "\ue000"
 _MIN_WIDTH_OF_FIRST: Final = 8
 
 
-def show_lines(console: Console, lines: Sequence[VerdictLine], *, asked: bool = False) -> None:
+def show_lines(
+    console: Console, lines: Sequence[VerdictLine], *, with_question: bool = False
+) -> None:
     """Sentences, each after its mark, and the command that does what they advise.
 
-    Where it is `asked`, the question stands before what answers it.
+    Where it is `with_question`, the question stands before what answers it.
     """
     for line in lines:
         question = (
             f"{line.question.rstrip('?')}: "
-            if asked and line.question and line.tone != "info"
+            if with_question and line.question and line.tone != "info"
             else ""
         )
         words = Text.assemble((legible(question), "dim"), legible(line.in_full))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from howsure.cli.entry import say
+from howsure.cli.entry import echo
 from howsure.cli.flags import OUTPUT, address, command, flag_of
 from howsure.core.errors import InputError
 
@@ -177,4 +177,4 @@ def correct(
     _print(correction.sentence)
     if output is not None:
         correction.fitted.save(output)
-        say(f"written: {output}")
+        echo(f"written: {output}")
