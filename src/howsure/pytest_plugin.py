@@ -95,14 +95,14 @@ def pytest_pycollect_makeitem() -> Generator[None, object, object]:
 
     Here, for an error once all is collected would break the workers of xdist.
     """
-    made = yield
-    for item in made if isinstance(made, list) else ():
+    items = yield
+    for item in items if isinstance(items, list) else ():
         try:
             if isinstance(item, pytest.Function):
                 _prepared(item)
         except pytest.UsageError as error:
             raise pytest.Collector.CollectError(str(error)) from None
-    return made
+    return items
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -145,14 +145,14 @@ def _rule(item: pytest.Item, mark: pytest.Mark) -> CoverageRule:
     from howsure.core.errors import InputError
     from howsure.report.replicates import CoverageRule
 
-    given = {**dict(zip(["coverage"], mark.args, strict=False)), **mark.kwargs}
+    options = {**dict(zip(["coverage"], mark.args, strict=False)), **mark.kwargs}
     try:
         if len(mark.args) + ("coverage" in mark.kwargs) != 1:
             raise InputError(
                 "coverage must be given once, as in @pytest.mark.coverage(0.9), and other "
                 f"arguments by name, got {mark.args} and {mark.kwargs}"
             )
-        return from_options(CoverageRule, given, "argument of the marker")
+        return from_options(CoverageRule, options, "argument of the marker")
     except InputError as error:
         raise pytest.UsageError(f"{item.nodeid}: @pytest.mark.coverage: {error}") from error
 
@@ -259,8 +259,8 @@ def howsure_fixture(request: pytest.FixtureRequest) -> Replicated:
     `howsure.covers` takes flags (whether each row is covered), y and a prediction as
     `howsure.assess` takes it, or y, lower and upper ends. `howsure.coverage` is the nominal one.
     """
-    known = request.node.stash.get(_RULE, None)
-    if known is None:
+    stashed = request.node.stash.get(_RULE, None)
+    if stashed is None:
         pytest.fail(
             f"the fixture {_FIXTURE} needs a test marked @pytest.mark.coverage(0.9), got a test "
             "without that marker",
@@ -268,7 +268,7 @@ def howsure_fixture(request: pytest.FixtureRequest) -> Replicated:
         )
     from howsure.report.replicates import CoverageTrial
 
-    rule, name = known
+    rule, name = stashed
     config = request.config
     share = config.getoption("coverage_error") / config.stash[_TESTS]
     seed = config.getoption("coverage_seed")
@@ -298,7 +298,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
 
 def _attach_outcome(item: pytest.Item, outcome: CoverageOutcome) -> None:
     """Send what was found along with the test's report, whichever process makes it."""
-    item.user_properties[:] = [each for each in item.user_properties if each[0] != _PROPERTY]
+    item.user_properties[:] = [entry for entry in item.user_properties if entry[0] != _PROPERTY]
     item.user_properties.append((_PROPERTY, asdict(outcome)))
 
 
@@ -327,8 +327,8 @@ class CoverageReporter:
         for file in self.files:
             from howsure.core.files import atomic_write
 
-            made = self._session()
-            atomic_write(file, made.to_json() if file.suffix == ".json" else made.to_markdown())
+            report = self._session()
+            atomic_write(file, report.to_json() if file.suffix == ".json" else report.to_markdown())
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """A line, and one for each test that is undecided."""
