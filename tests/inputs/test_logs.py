@@ -84,6 +84,7 @@ def test_flat_records_are_a_table_as_any(tmp_path: Path) -> None:
         ('{"p": 0.5}\nno\n', "line 2: not JSON"),
         ("[1, 2]\n", r"line 1: each line must be a record of names and values, got '\[1, 2\]'"),
         ("\n\n", "no records"),
+        ("[" * 100_000, "line 1: not JSON"),
     ],
 )
 def test_what_is_no_log_is_refused(tmp_path: Path, text: str, told: str) -> None:

@@ -199,7 +199,7 @@ def test_a_confidence_beside_what_was_right_is_judged_by_document() -> None:
     wrong = int(np.sum((confidence == 100) & ~right))
     (told,) = (each.sentence for each in result.findings if each.id == "impossible")
     assert told.startswith(
-        f"{wrong} of {sure} answers with a confidence of 0 or 100 % were otherwise"
+        f"{wrong} of {sure} answers with a confidence of 0 or 100 % came out the other way"
     )
 
 

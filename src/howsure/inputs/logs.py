@@ -46,7 +46,7 @@ def _records(title: str, content: bytes) -> Any:
             continue
         try:
             record = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InputError(f"{title}, line {number:,}: not JSON: {error}") from error
         if not isinstance(record, Mapping):
             raise InputError(
@@ -80,7 +80,7 @@ def _is_choice(record: Mapping[str, Any]) -> bool:
 
 
 def _no_number(answer: Any) -> bool:
-    """Whether an answer does not begin with its log-likelihood, a number or the text of one."""
+    """Whether an answer does not begin with a log-likelihood, a number or the text of one."""
     try:
         return not (isinstance(answer, list) and float(answer[0]) <= 0.0)
     except (IndexError, TypeError, ValueError):

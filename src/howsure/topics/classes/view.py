@@ -588,11 +588,10 @@ def _region_words(draft: Draft, finding: Finding) -> Words:
 
 def _impossible_words(draft: Draft, _: Finding) -> Words:
     came = float(draft.facts["came"])
-    seen = f"{came:,.0f} of {draft.n:,.0f} rows with a class at 0 % had that class"
+    rows = "rows with a class at 0 % had that class"
     if tuple(draft.facts["names"])[1:] == ("right",):
-        seen = (
-            f"{came:,.0f} of {draft.n:,.0f} answers with a confidence of 0 or 100 % were otherwise"
-        )
+        rows = "answers with a confidence of 0 or 100 % came out the other way"
+    seen = f"{came:,.0f} of {draft.n:,.0f} {rows}"
     return Words(seen, "what it calls impossible happens", "as it says", clause=seen)
 
 
