@@ -212,7 +212,7 @@ def _of_decision(number: str, decisions: tuple[NetBenefit, ...]) -> Estimate:
     value, lower, upper = attrgetter(number, *_ENDS[number])(worst)
     details = {item.name: getattr(worst, item.name) for item in fields(worst)}
     for place, decision in enumerate(others):
-        details |= {f"{name}_{place}": getattr(decision, name) for name in _TOLD_OF_OTHERS}
+        details |= {f"{name}_{place}": getattr(decision, name) for name in _SHOWN_OF_OTHERS}
     return Estimate(
         value,
         lower=lower,
@@ -222,7 +222,7 @@ def _of_decision(number: str, decisions: tuple[NetBenefit, ...]) -> Estimate:
     )
 
 
-_TOLD_OF_OTHERS = ("threshold", "of_all", "beyond", "beyond_lower", "beyond_upper")
+_SHOWN_OF_OTHERS = ("threshold", "of_all", "beyond", "beyond_lower", "beyond_upper")
 _ENDS = {"benefit": ("lower", "upper"), "beyond": ("beyond_lower", "beyond_upper")}
 
 
